@@ -1,0 +1,150 @@
+//! The contract's words in plain Rust: what crosses between the component and
+//! the rest of the host. Only `engine` knows how they travel.
+
+use serde::Serialize;
+
+/// Who makes a call. Made from what the host has authenticated and from
+/// nothing else; see `wit/types.wit`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub owner: String,
+    pub thread: Option<String>,
+    pub ancestors: Vec<String>,
+    pub run: Option<String>,
+    pub call: Option<String>,
+}
+
+impl Caller {
+    /// The owner acting from outside any conversation.
+    pub fn owner(owner: impl Into<String>) -> Self {
+        Self { owner: owner.into(), ..Self::default() }
+    }
+}
+
+/// What a refusal means for whoever called; every kind but `Unknown` says
+/// that nothing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    Invalid,
+    NotFound,
+    Denied,
+    Conflict,
+    Limit,
+    Unavailable,
+    Unknown,
+    Internal,
+}
+
+/// A refusal by the component (or, with `Unavailable` and `Internal`, by the
+/// host around it).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Refusal {
+    pub kind: ErrorKind,
+    /// Stable and machine-readable.
+    pub code: String,
+    /// Says what to do.
+    pub message: String,
+    /// The argument at fault, as a path.
+    pub field: Option<String>,
+    /// More facts, as a JSON object.
+    pub detail: Option<serde_json::Value>,
+}
+
+/// How a call into the component failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The component trapped, ran out of memory or out of time, or the host
+    /// could not start it. Only this call is hurt. The code is one of
+    /// `component_trapped`, `component_timeout`, `component_memory`,
+    /// `component_busy`, `host_stopping`; the message names no path and no secret.
+    #[error("{code}: {message}")]
+    Fault { code: &'static str, message: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDef {
+    pub name: String,
+    pub description: String,
+    pub input_schema: serde_json::Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionDef {
+    pub name: String,
+    pub description: String,
+    pub input_schema: serde_json::Value,
+    pub writes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MentionHit {
+    pub team: String,
+    pub member: String,
+    pub label: String,
+    pub description: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MentionReference {
+    pub team: String,
+    pub member: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MentionMessage {
+    pub id: String,
+    pub text: String,
+    pub references: Vec<MentionReference>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssetInfo {
+    pub path: String,
+    pub media_type: String,
+    pub sha256: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asset {
+    pub media_type: String,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    pub thread: String,
+    pub run: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TeamRef {
+    pub owner: String,
+    pub team: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub team: TeamRef,
+    pub permit: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    pub connect: Vec<TeamRef>,
+    pub next_ms: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Info {
+    pub name: String,
+    pub version: String,
+    pub contract: String,
+    pub store_format: u32,
+    pub limits: serde_json::Value,
+}

@@ -1,0 +1,9 @@
+//! The host of the agent-teams component: it loads the component with
+//! Wasmtime, gives it storage, agent runs and the other capabilities of its
+//! contract, and offers it over HTTP and on the command line. It knows no rule
+//! of teams, jobs or boards.
+
+pub mod agents;
+pub mod contract;
+pub mod engine;
+pub mod storage;
