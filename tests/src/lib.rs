@@ -1,1 +1,3 @@
-//! x
+//! What the tests from outside share.
+
+pub mod sim;
