@@ -48,10 +48,15 @@ async fn misbehaving_calls_at_once_hurt_no_other() {
 
 #[tokio::test]
 async fn a_spinning_call_lets_others_run_on_the_same_thread() {
-    let bench = bench(Options { guest_time: Duration::from_secs(3600), call_time: Duration::from_secs(3600), ..options() });
+    let bench =
+        bench(Options { guest_time: Duration::from_secs(3600), call_time: Duration::from_secs(3600), ..options() });
     let spinning = bench.spawn(None, "lock-spin", "L");
     until(|| bench.store.open.load(Ordering::SeqCst) == 1).await;
-    assert_eq!(crate::support::host_error(bench.act("lock", "L|0").await), "Error::Timeout", "the spinner holds the lock");
+    assert_eq!(
+        crate::support::host_error(bench.act("lock", "L|0").await),
+        "Error::Timeout",
+        "the spinner holds the lock"
+    );
     assert_eq!(bench.act("put", "k|v").await.unwrap(), "\"put\"");
     assert_eq!(bench.act("get", "k").await.unwrap(), "\"v\"");
     assert_eq!(bench.plugin.running(), 1);
@@ -90,7 +95,8 @@ async fn a_flood_waits_in_line() {
 #[tokio::test]
 async fn a_call_that_finds_no_place_in_time_is_told_that_nothing_happened() {
     let long = Duration::from_secs(3600);
-    let bench = bench(Options { instances: 1, call_time: Duration::from_millis(50), host_call_time: long, ..options() });
+    let bench =
+        bench(Options { instances: 1, call_time: Duration::from_millis(50), host_call_time: long, ..options() });
     let runs = ScriptedRuns::gated();
     let first = bench.spawn(Some(capability("ann", &runs)), "run", "gate");
     until(|| runs.entered.load(Ordering::SeqCst) == 1).await;
@@ -102,4 +108,23 @@ async fn a_call_that_finds_no_place_in_time_is_told_that_nothing_happened() {
         assert_eq!(fault(second), "component_busy");
     }
     assert!(bench.act("echo", "").await.is_ok());
+}
+
+/// Prints what a fresh call costs; run it alone, with `--ignored --nocapture`.
+#[tokio::test]
+#[ignore = "a measurement, not a test"]
+async fn cost_of_a_fresh_call() {
+    let bench = bench(Options::default());
+    bench.act("put", "k|v").await.unwrap();
+    for (action, payload) in [("echo", "x"), ("get", "k"), ("put", "k|v"), ("lock", "L|0")] {
+        let rounds = 20_000;
+        for _ in 0..1000 {
+            bench.act(action, payload).await.unwrap();
+        }
+        let start = std::time::Instant::now();
+        for _ in 0..rounds {
+            bench.act(action, payload).await.unwrap();
+        }
+        println!("{action}: {:.1} µs a call", start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
+    }
 }
