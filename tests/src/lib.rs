@@ -1,3 +1,9 @@
-//! What the tests from outside share.
+//! The harness of the tests from outside.
 
 pub mod sim;
+
+/// A component with the contract and none of the logic, which behaves and
+/// misbehaves on request; see `tests/guest`.
+pub fn guest_component() -> &'static [u8] {
+    include_bytes!(concat!(env!("OUT_DIR"), "/test_guest.wasm"))
+}

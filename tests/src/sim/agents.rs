@@ -58,7 +58,7 @@ pub struct Turn {
     /// What it said last.
     pub answer: Option<String>,
     /// The message that began its turn.
-    message: usize,
+    message: String,
     /// Its turn was spoiled: another human message, or its own is gone.
     pub tainted: bool,
     /// The turn was read after it ended and before it was spoiled.
@@ -171,7 +171,7 @@ impl Agents {
         let last = thread.last_turn();
         let (job, message) = match last.or(stopped) {
             Some((_, turn)) => (turn.job, turn.message),
-            None => (None, 0),
+            None => (None, String::new()),
         };
         let run = match thread.stopped_run() {
             Some(run) if manners.same_run => run,
@@ -340,7 +340,9 @@ impl Agents {
         let Some(thread) = self.threads.get_mut(id) else { return };
         let keep = thread.messages.len().saturating_sub(1);
         thread.messages.drain(..keep);
-        thread.spoil();
+        for turn in thread.runs.values_mut() {
+            turn.tainted |= !thread.messages.iter().any(|m| m.id == turn.message);
+        }
     }
 
     /// The host forgets a run, and, where keys are not durable, its key.
@@ -391,14 +393,13 @@ impl Thread {
     /// A turn that goes on is as spoiled as the part before.
     fn spoil_if_followed(&mut self, run: &str) {
         if let Some(turn) = self.runs.get_mut(run) {
-            let after = self.messages.iter().skip(turn.message + 1);
-            turn.tainted = after.filter(|m| m.role == Role::Human).count() > 0
-                || self.messages.get(turn.message).is_none_or(|m| m.role != Role::Human);
+            let own = self.messages.iter().position(|m| m.id == turn.message);
+            turn.tainted = own.is_none_or(|own| self.messages[own + 1..].iter().any(|m| m.role == Role::Human));
         }
     }
 
     fn begin(&mut self, run: &str, job: Option<String>, key: &str, bytes: String) {
-        let message = self.messages.iter().rposition(|m| m.role == Role::Human).unwrap_or(0);
+        let message = self.messages.iter().rev().find(|m| m.role == Role::Human).map(|m| m.id.clone());
         self.keys.insert(key.into(), (bytes, run.into()));
         self.active = Some(run.into());
         self.runs.insert(
@@ -408,7 +409,7 @@ impl Thread {
                 error: None,
                 job,
                 answer: None,
-                message,
+                message: message.unwrap_or_default(),
                 tainted: false,
                 clean_read: false,
                 cancel_wanted: false,
