@@ -100,6 +100,8 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(Step { owner, team, permit });
         }
+        // Whoever is next in the round goes first, so that nobody asks in vain.
+        steps.sort_by_key(|step| round.iter().position(|owner| *owner == step.owner).unwrap_or(round.len()));
         let connect = match settings.reconnect {
             Reconnect::Manual => Vec::new(),
             Reconnect::Auto => to_connect(db, &connected, now, &mut next)?,

@@ -11,6 +11,7 @@ use agent_teams_plugin::app::send::{self, Send, SendMember};
 use agent_teams_plugin::app::settle::{self, Outcome, Settle};
 use agent_teams_plugin::app::{Caller, Ctx, list};
 use agent_teams_plugin::domain::error::{Error, Kind};
+use agent_teams_plugin::domain::ids;
 use agent_teams_plugin::domain::job::{Phase, Wait};
 use agent_teams_plugin::store::records::{Job, Team};
 use serde_json::{Value, json};
@@ -94,12 +95,22 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
         members,
         lead: (n % 2 == 1).then(|| "member 1".into()),
     };
+    let exists = |world: &World| {
+        let checker = world.checker.borrow();
+        checker.team(owner, &ids::team(owner, &create.request_id)).and_then(|t| t.team.clone())
+    };
+    let existing = exists(world);
+    let commands = world.steps.get();
     let reply = world.command(
         || format!("{owner} creates {} ({goal})", create.name),
         None,
         || as_owner(world, owner, |ctx| create::create(ctx, &create)),
     );
-    nothing_stored(world, "create", &reply);
+    // Sweeping away what a deleted team of this name left is no effect.
+    let alone = world.steps.get() == commands + 1;
+    if alone && existing.is_none() && matches!(&reply, Some(Err(e)) if e.kind != Kind::Unknown) && existing != exists(world) {
+        world.violate("create refuses and made the team");
+    }
     if let Some(Ok(view)) = &reply {
         let (id, ready) = (view["team"]["id"].as_str().unwrap_or(""), view["team"]["ready"] == true);
         let checker = world.checker.borrow();
@@ -194,7 +205,8 @@ fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, threa
     if job.source.thread() != Some(thread) {
         return Some(format!("{made} was asked from {thread} and returns elsewhere"));
     }
-    let working = executed.and_then(|id| checker.job(owner, id)).filter(|(_, j)| j.phase.holds_slot());
+    // A turn that executes another team's job begins a chain of its own here.
+    let working = executed.and_then(|id| checker.job(owner, id)).filter(|(of, j)| *of == at && j.phase.holds_slot());
     match (working, parent) {
         (Some((_, executed)), Some(parent)) if executed.id == parent.id => None,
         (Some((_, executed)), parent) => Some(format!(
@@ -341,7 +353,7 @@ pub fn mention(world: &World) {
     };
     let Some(first) = world.pick(&own) else { return };
     let thread = if world.chance(700) { outside(&owner) } else { first.members[0].thread.clone() };
-    world.agents.borrow_mut().outside(&owner, &thread);
+    world.agents.borrow_mut().outside(&owner, &outside(&owner));
     let mut references = Vec::new();
     for _ in 0..=world.below(3) {
         let Some(team) = world.pick(&own) else { return };
