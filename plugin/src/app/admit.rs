@@ -9,7 +9,7 @@ use super::collect::{self, Attempt, Seen, say};
 use super::connect;
 use super::finish::{Ending, finish};
 use super::freeze::freeze;
-use super::topic;
+use super::{plan, topic};
 use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase, Wait};
 use crate::domain::machine::{Event, step};
@@ -32,14 +32,12 @@ enum Ready {
 
 /// Tries to start one job. True: something changed.
 pub fn admit(s: &Step, n: u32) -> Result<bool> {
-    let (job, may) = read(s.host, |db| {
-        let job = TeamTx::load(db, s.owner, s.team)?.job(n)?;
+    let job = read(s.host, |db| {
+        let Some(job) = TeamTx::load(db, s.owner, s.team)?.planned_job(n)? else { return Ok(None) };
         let may = job.phase.wants_slot() && may_start(db, s, &job)?;
-        Ok((job, may))
+        Ok(may.then_some(job))
     })?;
-    if !may {
-        return Ok(false);
-    }
+    let Some(job) = job else { return Ok(false) };
     match ready(s.runs, &job) {
         Ready::Yes => {}
         Ready::Hold { code, message, disconnect } => {
@@ -150,10 +148,16 @@ fn may_start(db: &Db, s: &Step, job: &Job) -> Result<bool> {
     Ok(before < free)
 }
 
-/// The stored round of those for whom this step was planned, new ones last.
+/// The stored round: those for whom this step was planned, with new ones last,
+/// and those who have joined it since. Whoever has nothing to start drops out.
 fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
     let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
-    let mut round: Vec<String> = stored.into_iter().filter(|o| s.round.contains(o)).collect();
+    let mut round = Vec::with_capacity(stored.len());
+    for owner in stored {
+        if s.round.contains(&owner) || plan::asks(db, s.host, &owner)? {
+            round.push(owner);
+        }
+    }
     for owner in s.round {
         if !round.contains(owner) {
             round.push(owner.clone());

@@ -71,15 +71,16 @@ impl Step<'_> {
 
     /// Asks the host about one job and stores what it says.
     fn collect(&self, n: u32) -> Result<bool> {
-        let (job, frozen) = read(self.host, |db| {
+        let planned = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
-            let job = team.job(n)?;
+            let Some(job) = team.planned_job(n)? else { return Ok(None) };
             let frozen: Option<Frozen> = match job.phase {
                 Phase::Starting | Phase::Resuming { .. } => db.get(&team.keys.input(n))?,
                 _ => None,
             };
-            Ok((job, frozen))
+            Ok(Some((job, frozen)))
         })?;
+        let Some((job, frozen)) = planned else { return Ok(false) };
         if !job.phase.holds_slot() {
             return Ok(false);
         }

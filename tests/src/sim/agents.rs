@@ -317,7 +317,8 @@ impl Agents {
         thread.begin(&format!("run-{number}"), None, &format!("foreign-{number}"), String::new());
     }
 
-    /// Somebody answers open interrupts in the conversation itself.
+    /// Somebody answers open interrupts in the conversation itself, and the
+    /// turn goes on to its end: it is still the same turn.
     pub fn answer_interrupts(&mut self, id: &str) {
         let number = self.number();
         let Some(thread) = self.threads.get_mut(id) else { return };
@@ -325,14 +326,19 @@ impl Agents {
             return;
         }
         thread.interrupts.clear();
+        let text = format!("answer {number} after an answer from outside");
         thread.messages.push(Message {
             id: format!("said-{number}"),
             role: Role::Assistant,
-            text: format!("FOREIGN answer {number}"),
+            text: text.clone(),
             run: None,
             question: None,
         });
-        thread.spoil();
+        if let Some((run, _)) = thread.last_turn()
+            && let Some(turn) = thread.runs.get_mut(&run)
+        {
+            turn.answer = Some(text);
+        }
     }
 
     /// The conversation is compacted: its older messages are gone.
