@@ -150,8 +150,15 @@ impl Agents {
         self.get(owner, id, &run).map(|run| (run, true))
     }
 
-    /// Answers interrupts. True: the run is new or goes on.
-    pub fn resume(&mut self, owner: &str, id: &str, answers: &[InterruptAnswer], key: &str) -> Reply<(Run, bool)> {
+    /// Answers interrupts for `job`. True: the run is new or goes on.
+    pub fn resume(
+        &mut self,
+        owner: &str,
+        id: &str,
+        job: Option<String>,
+        answers: &[InterruptAnswer],
+        key: &str,
+    ) -> Reply<(Run, bool)> {
         let bytes = format!("{answers:?}");
         if let Some(run) = self.known(owner, id, key, &bytes)? {
             return Ok((run, false));
@@ -167,18 +174,15 @@ impl Agents {
         }
         let what: Vec<String> = thread.interrupts.iter().map(|i| format!("answer to {}", i.id)).collect();
         thread.interrupts.clear();
-        let stopped = thread.runs.iter().next_back().map(|(id, turn)| (id.clone(), turn.clone()));
-        let last = thread.last_turn();
-        let (job, message) = match last.or(stopped) {
-            Some((_, turn)) => (turn.job, turn.message),
-            None => (None, String::new()),
-        };
+        let message = thread.last_turn().map(|(_, turn)| turn.message);
         let run = match thread.stopped_run() {
             Some(run) if manners.same_run => run,
             _ => format!("run-{number}"),
         };
         thread.begin(&run, job, key, bytes);
-        if let Some(turn) = thread.runs.get_mut(&run) {
+        if let Some(turn) = thread.runs.get_mut(&run)
+            && let Some(message) = message
+        {
             turn.message = message;
         }
         thread.spoil_if_followed(&run);

@@ -383,6 +383,13 @@ impl Checker {
         owners
     }
 
+    /// The first unfinished job of a conversation.
+    pub fn executing(&self, owner: &str, thread: &str) -> Option<String> {
+        let under = keys::work_thread(owner, thread);
+        let (_, (_, work)) = self.work.range(under.clone()..keys::end(&under)).next()?;
+        Some(self.team(owner, &work.team)?.jobs.get(&work.job)?.id.clone())
+    }
+
     /// Whether exactly this input was stored, by a job at work, before the host
     /// is asked. Says what is wrong.
     pub fn frozen(&self, store: &Store, owner: &str, thread: &str, key: &str, input: Option<&Input>) -> Option<String> {

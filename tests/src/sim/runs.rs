@@ -104,8 +104,9 @@ impl Runs for Capability<'_> {
         if let Some(broken) = broken {
             self.world.violate(broken);
         }
+        let job = self.world.checker.borrow().executing(&self.owner, thread);
         self.call("resume", thread, true, |w| {
-            let (run, new) = w.agents.borrow_mut().resume(&self.owner, thread, answers, key)?;
+            let (run, new) = w.agents.borrow_mut().resume(&self.owner, thread, job, answers, key)?;
             if new {
                 w.note(|| format!("  {} goes on in {thread}", run.id));
                 w.check_answers();
