@@ -170,7 +170,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             ending = Some(Ending::Failed(failure.clone()));
             Event::Failed
         }
-        Seen::Lost => Event::Lost { key: run_key(team, &job) },
+        Seen::Lost => Event::Lost { key: run_key(team, &job)? },
         Seen::CancelAccepted { run } => {
             // The run may have been found only now.
             if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
@@ -188,13 +188,19 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
         _ => None,
     };
+    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen {
+        if job.stamp.is_none() {
+            job.stamp = Some(run.clone());
+        }
+        // The notices that its input carried have arrived with the run.
+        if matches!(before, Phase::Starting | Phase::Unknown { .. }) {
+            drop_notices(team, &job)?;
+        }
+    }
     if job.phase.finished() {
         let ending = ending.unwrap_or(Ending::Cancelled { note: None });
         finish(team, &before, job, ending, now)?;
         return Ok(true);
-    }
-    if !matches!(seen, Seen::NotNow { .. }) && matches!(before, Phase::Starting) {
-        drop_notices(team, &job)?;
     }
     team.save_job(&before, &job, now)?;
     Ok(true)
@@ -204,12 +210,17 @@ const UNKNOWN: &str =
     "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
 
 /// The key of a job's newest attempt.
-pub fn run_key(team: &TeamTx, job: &Job) -> String {
-    match &job.phase {
+pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
+    let first = || ids::run_key(&team.team.nonce, &job.id);
+    Ok(match &job.phase {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
-        _ => ids::run_key(&team.team.nonce, &job.id),
-    }
+        // It runs under the key of its newest input, which may be an answer.
+        Phase::Running { .. } => {
+            team.db.get::<Frozen>(&team.keys.input(job.n))?.map_or_else(first, |frozen| frozen.key)
+        }
+        _ => first(),
+    })
 }
 
 /// The next hold: a longer pause after each refusal in a row.

@@ -251,7 +251,8 @@ fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
         RunStatus::Cancelled => failed("run_cancelled", "The member's run was cancelled in its conversation.".into()),
         RunStatus::Interrupted | RunStatus::Succeeded => {
             let message = job.message.as_deref().unwrap_or("");
-            match runs.state(&job.thread, Some((message, Some(&run.id)))) {
+            let stamp = job.stamp.as_deref().unwrap_or(&run.id);
+            match runs.state(&job.thread, Some((message, Some(stamp)))) {
                 Ok(state) => read_turn(&run.id, &state),
                 Err(RunError::NotFound(why)) => failed(
                     "not_attributable",

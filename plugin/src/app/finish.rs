@@ -94,6 +94,7 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         hold: None,
         seq: 0,
         message: None,
+        stamp: None,
         input: None,
         answers: Vec::new(),
         result: None,

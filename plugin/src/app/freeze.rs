@@ -23,6 +23,7 @@ pub fn freeze(team: &TeamTx, job: &mut Job) -> Result<Frozen> {
     };
     if let FrozenInput::Message { id, .. } = &frozen.input {
         job.message = Some(id.clone());
+        job.stamp = None;
     }
     let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
     job.input = Some(ids::digest("input", &[&stored]));

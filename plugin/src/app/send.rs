@@ -203,6 +203,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         hold: None,
         seq: 0,
         message: None,
+        stamp: None,
         input: None,
         answers: Vec::new(),
         result: None,

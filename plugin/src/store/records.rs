@@ -145,10 +145,14 @@ pub struct Job {
     pub hold: Option<Hold>,
     /// Place in its conversation.
     pub seq: u32,
-    /// The human message that carried the newest input, and the run stamped on
-    /// it: where the turn begins.
+    /// The human message that carried the newest input: where the turn begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The run that this message began: a host that rewrites the message's id
+    /// stamps it with this one. A run resumed after an interrupt has no message
+    /// of its own and may have another id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<String>,
     /// Digest of the frozen input, kept when the input is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,

@@ -31,6 +31,8 @@ pub struct Agents {
     pub denied_threads: BTreeSet<String>,
     /// How often each job's input, or each answer, was admitted.
     pub admitted: BTreeMap<String, u32>,
+    /// Which jobs' inputs carried the notice of a cancelled request.
+    pub noticed: BTreeMap<String, Vec<String>>,
     next: u64,
 }
 
@@ -174,16 +176,16 @@ impl Agents {
         }
         let what: Vec<String> = thread.interrupts.iter().map(|i| format!("answer to {}", i.id)).collect();
         thread.interrupts.clear();
-        let message = thread.last_turn().map(|(_, turn)| turn.message);
-        let run = match thread.stopped_run() {
-            Some(run) if manners.same_run => run,
+        let before = thread.last_turn().filter(|(_, turn)| done(turn.status) && turn.job == job);
+        let run = match &before {
+            Some((run, _)) if manners.same_run => run.clone(),
             _ => format!("run-{number}"),
         };
         thread.begin(&run, job, key, bytes);
         if let Some(turn) = thread.runs.get_mut(&run)
-            && let Some(message) = message
+            && let Some((_, before)) = before
         {
-            turn.message = message;
+            turn.message = before.message;
         }
         thread.spoil_if_followed(&run);
         for what in what {
@@ -432,10 +434,6 @@ impl Thread {
     fn last_turn(&self) -> Option<(String, Turn)> {
         let number = |id: &str| id.rsplit('-').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
         self.runs.iter().max_by_key(|(id, _)| number(id)).map(|(id, turn)| (id.clone(), turn.clone()))
-    }
-
-    fn stopped_run(&self) -> Option<String> {
-        self.last_turn().filter(|(_, turn)| done(turn.status)).map(|(id, _)| id)
     }
 }
 

@@ -354,6 +354,13 @@ impl Checker {
             }
             (Phase::Completed, ..) => return Err(format!("{id} is completed without an answer")),
             (Phase::Failed, None, None) if job.failure.is_none() => return Err(format!("{id} failed for no reason")),
+            (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
+                let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
+                let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
+                if own.peek().is_some() && own.all(|turn| !turn.tainted) {
+                    return Err(format!("the answer of {id} could be attributed, and was not"));
+                }
+            }
             (_, None, None) => {}
             _ => return Err(format!("{id} is {} and has an answer", job.phase.status())),
         }

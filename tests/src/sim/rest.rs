@@ -3,6 +3,7 @@
 
 use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::host::RunStatus;
+use agent_teams_plugin::store::keys;
 
 use super::actors;
 use super::drive;
@@ -113,7 +114,7 @@ fn look(world: &World) {
             world.note(|| format!("{key} belongs to no team"));
         }
     }
-    for (_, mirror, _) in checker.living() {
+    for ((owner, team), mirror, _) in checker.living() {
         for job in mirror.jobs.values() {
             if !job.phase.finished() {
                 fail(format!("{} is still {} ({:?})", job.id, job.phase.status(), job.hold));
@@ -121,6 +122,26 @@ fn look(world: &World) {
             let admitted = agents.admitted.get(&format!("input of {}", job.id)).copied().unwrap_or(0);
             if job.kind == JobKind::Receipt && job.phase == Phase::Completed && admitted != 1 && world.knobs.vanish == 0 {
                 fail(format!("the receipt {} is completed and was delivered {admitted} times", job.id));
+            }
+        }
+        for job in mirror.jobs.values().filter(|j| j.kind == JobKind::Request && j.phase == Phase::Cancelled) {
+            let Some(thread) = job.source.thread() else { continue };
+            let carried = agents.noticed.get(&job.id).map_or(&[][..], |v| v);
+            let under = keys::TeamKeys::new(owner, team).notices(thread);
+            let store = world.store.borrow();
+            let kept = store.keys().any(|k| k.starts_with(&under) && store.get(k).is_some_and(|n| n.contains(&job.id)));
+            if carried.is_empty() && !kept {
+                fail(format!("nobody is told that {} was cancelled", job.id));
+            }
+            // A carrier that was itself cancelled or settled may have told nobody.
+            let told = |id: &&String| {
+                mirror.jobs.values().any(|j| {
+                    let unclear = j.failure.as_ref().is_some_and(|f| f.code == "outcome_unknown");
+                    j.id == **id && j.phase != Phase::Cancelled && !unclear
+                })
+            };
+            if carried.iter().filter(told).count() > 1 {
+                fail(format!("that {} was cancelled is told twice, by {carried:?}", job.id));
             }
         }
         if mirror.head.as_ref().is_some_and(|h| h.unfinished > 0) {

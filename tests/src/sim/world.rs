@@ -221,6 +221,10 @@ impl World {
         let provenance: Value = serde_json::from_str(&input.provenance).unwrap_or_default();
         let checker = self.checker.borrow();
         let job = provenance["job_id"].as_str().unwrap_or("");
+        for told in input.text.split("Notice: your request ").skip(1) {
+            let request = told.split(' ').next().unwrap_or("").to_string();
+            self.agents.borrow_mut().noticed.entry(request).or_default().push(job.into());
+        }
         let broken = match checker.job(owner, job) {
             None => Some(format!("a run was admitted for {job}, which does not exist")),
             Some((at, job)) if job.kind == JobKind::Receipt => {
