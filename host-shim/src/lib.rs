@@ -7,3 +7,4 @@ pub mod agents;
 pub mod contract;
 pub mod engine;
 pub mod storage;
+pub mod worker;
