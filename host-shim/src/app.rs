@@ -11,7 +11,7 @@ use crate::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
 use crate::engine::{self, LoadError, Plugin, Signals, SystemClock};
-use crate::gateway::{self, BindError, Gateway};
+use crate::gateway::{self, BindError};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
 use crate::users::{UserError, Users};

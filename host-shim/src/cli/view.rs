@@ -32,7 +32,7 @@ pub fn finished(job: &Value) -> bool {
 
 /// Finished with a result.
 pub fn succeeded(job: &Value) -> bool {
-    finished(job) && job["error"].is_null() && !job["result"].is_null()
+    finished(job) && job["error"].is_null() && job["result"]["available"] == Value::Bool(true)
 }
 
 /// Waits for a person: a question, or a step to approve.
@@ -222,7 +222,7 @@ pub fn job(output: &Output, job: &Value) -> String {
         }
     };
     part("request", text(job, "text"), job["text_truncated"] == Value::Bool(true));
-    if !job["result"].is_null() {
+    if job["result"]["available"] == Value::Bool(true) {
         part("result", text(&job["result"], "text"), job["result"]["truncated"] == Value::Bool(true));
     }
     if !job["error"].is_null() {
