@@ -95,7 +95,8 @@ fn clear_leaks(command: &mut Command) {
     ];
     for (name, _) in std::env::vars_os() {
         let Some(name) = name.to_str() else { continue };
-        let network = name.starts_with("CARGO_NET_") || name.starts_with("CARGO_HTTP_") || name.starts_with("CARGO_REGISTR");
+        let network =
+            name.starts_with("CARGO_NET_") || name.starts_with("CARGO_HTTP_") || name.starts_with("CARGO_REGISTR");
         let cargo = name == "CARGO" || name.starts_with("CARGO_");
         if DROP.contains(&name) || (cargo && !network && !KEEP.contains(&name)) {
             command.env_remove(name);

@@ -1,16 +1,20 @@
 //! One serving process: its parts, in the order in which they are opened, and
 //! the order in which they stop.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
-use crate::engine::{self, LoadError, Plugin, Signals, SystemClock};
+use crate::engine::{self, Plugin, Signals, SystemClock};
 use crate::gateway::{self, BindError};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
@@ -23,6 +27,8 @@ const CACHE_FOLDER: &str = "cache";
 const WORKSPACES_FOLDER: &str = "workspaces";
 /// How long a stop waits for steps of teams that are under way.
 const WORKER_GRACE: Duration = Duration::from_secs(12);
+/// How long it waits for agents, before and after waiting calls are answered.
+const AGENTS_GRACE: Duration = Duration::from_secs(10);
 
 /// What a process is started with.
 pub struct Setup {
@@ -47,8 +53,8 @@ pub enum StartError {
     Database(anyhow::Error),
     #[error("cannot read the component {file}: {source}")]
     ComponentFile { file: String, source: std::io::Error },
-    #[error(transparent)]
-    Load(#[from] LoadError),
+    #[error("the component cannot be loaded: {0:#}")]
+    Load(anyhow::Error),
     /// The component refuses its settings or its stored records.
     #[error("the component cannot open its records: {0}")]
     Open(CallError),
@@ -58,6 +64,8 @@ pub enum StartError {
     Users(#[from] UserError),
     #[error(transparent)]
     Bind(#[from] BindError),
+    #[error("cannot listen at {address}: {source}; stop what uses it, or set another port in [server] bind")]
+    Listen { address: SocketAddr, source: std::io::Error },
 }
 
 impl StartError {
@@ -71,7 +79,7 @@ impl StartError {
             Self::Open(_) => "component_open",
             Self::Agents(_) => "agents",
             Self::Users(_) => "users",
-            Self::Bind(_) => "bind",
+            Self::Bind(_) | Self::Listen { .. } => "bind",
         }
     }
 }
@@ -84,7 +92,10 @@ pub struct App {
     plugin: Plugin,
     agents: Arc<BuiltinAgents>,
     worker: Worker,
-    gateway: Gateway,
+    server: config::Server,
+    address: SocketAddr,
+    stop_http: oneshot::Sender<()>,
+    http: JoinHandle<anyhow::Result<()>>,
     db: Database,
 }
 
@@ -113,7 +124,7 @@ impl App {
         users.ensure_cli_token(&data).await?;
 
         let signals = Arc::new(Signals::default());
-        let store = SqliteStore::open(db.clone()).map_err(StartError::Database)?;
+        let store = SqliteStore::new(db.clone()).map_err(StartError::Database)?;
         let plugin = load(
             component,
             engine::Parts {
@@ -130,9 +141,14 @@ impl App {
         config.agents.resolve_paths(&base);
         let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
         let directory: Arc<dyn UserDirectory> = users.clone();
-        let agents =
-            BuiltinAgents::open(db.clone(), config.agents.clone(), tools.clone(), directory, data.join(WORKSPACES_FOLDER))
-                .map_err(StartError::Agents)?;
+        let agents = BuiltinAgents::open(
+            db.clone(),
+            config.agents.clone(),
+            tools.clone(),
+            directory,
+            data.join(WORKSPACES_FOLDER),
+        )
+        .map_err(StartError::Agents)?;
         let _ = tools.agents.set(Arc::downgrade(&agents));
 
         // Both are listened to before anything can happen: runs that a crash
@@ -146,13 +162,19 @@ impl App {
             users: users.clone(),
             signals: signals.clone(),
         };
-        let gateway = match gateway::serve(parts.clone(), &config.server, gateway::Limits::default()).await {
-            Err(error) if any_port && error.address_in_use() => {
-                config.server.bind.set_port(0);
-                gateway::serve(parts, &config.server, gateway::Limits::default()).await?
+        let listener = listen(&config.server, &users, any_port).await?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
+        let (stop_http, stopped) = oneshot::channel::<()>();
+        let server = config.server.clone();
+        let http = tokio::spawn({
+            let server = server.clone();
+            async move {
+                // A sender that is gone is a stop, too.
+                let stop = async { drop(stopped.await) };
+                gateway::serve(parts, &server, gateway::Limits::default(), listener, stop).await
             }
-            other => other?,
-        };
+        });
         let worker = Worker::start(
             Arc::new(plugin.clone()),
             ended,
@@ -160,22 +182,33 @@ impl App {
             (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users)),
             worker::Options::default(),
         );
-        Ok(Self { first_start, users, plugin, agents, worker, gateway, db })
+        Ok(Self { first_start, users, plugin, agents, worker, server, address, stop_http, http, db })
     }
 
     /// Stops in order: no new HTTP calls, no new steps, then the agents at
-    /// their next safe point, then the component; last the database is
-    /// released, so that another process can start. Every part bounds its own
-    /// wait.
+    /// their next safe point, then the component, which answers calls that
+    /// wait; last the database is released, so that another process can start.
+    /// Every wait is bounded.
     pub async fn stop(self) {
-        let Self { users, plugin, agents, worker, gateway, db, .. } = self;
-        // Parked calls would keep their connections open: they are answered
-        // when the component closes, which calls under way must survive.
-        gateway.stop().await;
+        let Self { users, plugin, agents, worker, stop_http, http, db, .. } = self;
+        let _ = stop_http.send(());
         worker.shutdown(WORKER_GRACE).await;
-        agents.shutdown().await;
+        // A run may sit in a tool call that waits for an event; it gets its
+        // answer when the component closes, and what it did not finish is
+        // taken up by the next start.
+        let agents_stopped = agents.shutdown();
+        tokio::pin!(agents_stopped);
+        let early = tokio::time::timeout(AGENTS_GRACE, &mut agents_stopped).await.is_ok();
         plugin.shutdown().await;
-        drop((users, plugin, agents));
+        if !early {
+            let _ = tokio::time::timeout(AGENTS_GRACE, agents_stopped).await;
+        }
+        match http.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended with an error"),
+            Err(error) => tracing::error!(%error, "the HTTP server broke down"),
+        }
+        drop((users, plugin));
         close(db).await;
     }
 
@@ -202,7 +235,7 @@ impl App {
 
     /// Where the server listens, for example `http://127.0.0.1:8765`.
     pub fn url(&self) -> String {
-        gateway::local_origin(self.gateway.address())
+        gateway::local_origin(&self.server, self.address)
     }
 
     /// Where the page is.
@@ -216,16 +249,31 @@ async fn close(db: Database) {
     let _ = tokio::task::spawn_blocking(move || db.close()).await;
 }
 
+/// Listens where the configuration says; with `any_port`, at a free port
+/// should that one be taken.
+async fn listen(server: &config::Server, users: &Users, any_port: bool) -> Result<TcpListener, StartError> {
+    gateway::check_bind(server, users)?;
+    let address = server.bind;
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if any_port && error.kind() == std::io::ErrorKind::AddrInUse => {
+            TcpListener::bind(SocketAddr::new(address.ip(), 0)).await
+        }
+        other => other,
+    };
+    listener.map_err(|source| StartError::Listen { address, source })
+}
+
 /// Loads the built-in component, or the one in a file.
 pub fn load(file: Option<PathBuf>, parts: engine::Parts, options: engine::Options) -> Result<Plugin, StartError> {
-    let bytes = match file {
-        None => None,
-        Some(file) => Some(
-            std::fs::read(&file)
-                .map_err(|source| StartError::ComponentFile { file: file.display().to_string(), source })?,
-        ),
+    let loaded = match file {
+        None => Plugin::load(Plugin::embedded(), parts, options),
+        Some(file) => {
+            let bytes = std::fs::read(&file)
+                .map_err(|source| StartError::ComponentFile { file: file.display().to_string(), source })?;
+            Plugin::load(&bytes, parts, options)
+        }
     };
-    Ok(Plugin::load(bytes.as_deref().unwrap_or_else(Plugin::embedded), parts, options)?)
+    loaded.map_err(StartError::Load)
 }
 
 /// The capability of a user who may act at all.

@@ -5,7 +5,7 @@
 mod args;
 mod backup;
 mod client;
-pub mod demo;
+mod demo;
 mod doctor;
 mod fail;
 mod find;
@@ -75,7 +75,8 @@ impl Place {
 
 async fn run(args: Args, output: &Output) -> Result<Exit, Fail> {
     let given = args.global.data.is_some();
-    let data = config::data_folder(args.global.data.as_deref()).map_err(|e| Fail::open("data_folder", e.to_string()))?;
+    let data =
+        config::data_folder(args.global.data.as_deref()).map_err(|e| Fail::open("data_folder", e.to_string()))?;
     let place = Place { data, config: args.global.config, server: args.global.server };
     match args.command {
         Command::Serve(args) => serve::run(&place, args, output).await,

@@ -195,7 +195,8 @@ impl Users {
     /// All users, by id.
     pub fn list(&self) -> Result<Vec<User>, UserError> {
         self.read(|c| {
-            let mut statement = c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users ORDER BY id")?;
+            let mut statement =
+                c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users ORDER BY id")?;
             let users = statement.query_map([], user_row)?.collect::<Result<_, _>>()?;
             Ok(users)
         })
@@ -267,9 +268,7 @@ fn user_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<User> {
 }
 
 fn rfc3339(ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(ms)
-        .unwrap_or_default()
-        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+    chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

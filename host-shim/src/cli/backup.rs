@@ -12,7 +12,9 @@ use crate::config::DATABASE_NAME;
 use crate::storage::database::backup_file;
 
 #[derive(Debug, Args)]
-#[command(after_help = "To go back to a copy, stop the server and put the copy in the place of agent-teams.db in the data\nfolder (take away agent-teams.db-wal and agent-teams.db-shm). The copy holds the hashes of tokens, and\nconversations: keep it as private as the data folder.\n\nExample:\n  agent-teams backup \"teams-$(date +%F).db\"")]
+#[command(
+    after_help = "To go back to a copy, stop the server and put the copy in the place of agent-teams.db in the data\nfolder (take away agent-teams.db-wal and agent-teams.db-shm). The copy holds the hashes of tokens, and\nconversations: keep it as private as the data folder.\n\nExample:\n  agent-teams backup \"teams-$(date +%F).db\""
+)]
 pub struct Backup {
     /// The file to make. It must not exist.
     file: PathBuf,
@@ -21,7 +23,10 @@ pub struct Backup {
 pub async fn run(place: &Place, args: Backup, output: &Output) -> Result<Exit, Fail> {
     let source = place.data.join(DATABASE_NAME);
     if !source.is_file() {
-        return Err(Fail::open("no_database", format!("there is no database in the data folder {}", place.data.display())));
+        return Err(Fail::open(
+            "no_database",
+            format!("there is no database in the data folder {}", place.data.display()),
+        ));
     }
     if args.file.exists() {
         let message = format!("{} exists already; name a new file", args.file.display());

@@ -140,7 +140,12 @@ impl Client {
             return Err(self.refused(response, effect).await);
         }
         let text = response.text().await.map_err(|e| self.lost(&e, effect))?;
-        serde_json::from_str(&text).map_err(|_| Fail::refused("bad_answer", "the server answered with something else than JSON; is it an agent-teams server?"))
+        serde_json::from_str(&text).map_err(|_| {
+            Fail::refused(
+                "bad_answer",
+                "the server answered with something else than JSON; is it an agent-teams server?",
+            )
+        })
     }
 
     /// No answer, or not a whole one.
@@ -196,7 +201,10 @@ fn read_token(data: &Path) -> Result<String, Fail> {
     std::fs::read_to_string(&file).map_err(|e| {
         Fail::open(
             "no_token",
-            format!("cannot read the token {}: {e}; `agent-teams serve` writes it, or set {TOKEN_VARIABLE}", file.display()),
+            format!(
+                "cannot read the token {}: {e}; `agent-teams serve` writes it, or set {TOKEN_VARIABLE}",
+                file.display()
+            ),
         )
     })
 }

@@ -35,7 +35,9 @@ const REQUEST: &str = "Please prepare a short note that explains to our readers 
 const PATIENCE: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Args)]
-#[command(after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same job, and repeats nothing. It brings its own agents; --config is not used.")]
+#[command(
+    after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same job, and repeats nothing. It brings its own agents; --config is not used."
+)]
 pub struct Demo {}
 
 pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) -> Result<Exit, Fail> {
@@ -79,7 +81,8 @@ fn configuration(data: &Path) -> Result<Config, Fail> {
 /// Makes the team, sends the request, shows what happens until all is done.
 /// Answers with the team at its end and whether the request was there before.
 async fn show(app: &App, data: &Path, output: &Output) -> Result<(Value, bool), Fail> {
-    let token = std::fs::read_to_string(data.join(CLI_TOKEN_FILE)).map_err(|e| Fail::open("no_token", e.to_string()))?;
+    let token =
+        std::fs::read_to_string(data.join(CLI_TOKEN_FILE)).map_err(|e| Fail::open("no_token", e.to_string()))?;
     let client = Client::new(&app.url(), token.trim())?;
     let team = client
         .write(

@@ -27,7 +27,9 @@ use crate::storage::database::{Database, InUse};
 const MODEL_TIME: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 0: everything is fine. 1: at least one check failed; each says what to do.\n\nExamples:\n  agent-teams doctor\n  agent-teams doctor --models\n  agent-teams doctor --sample > agent-teams.toml")]
+#[command(
+    after_help = "Exit code 0: everything is fine. 1: at least one check failed; each says what to do.\n\nExamples:\n  agent-teams doctor\n  agent-teams doctor --models\n  agent-teams doctor --sample > agent-teams.toml"
+)]
 pub struct Doctor {
     /// Also ask each configured model for a word; this may cost a little.
     #[arg(long)]
@@ -167,7 +169,8 @@ async fn component(file: Option<PathBuf>, config: Option<&Config>) -> Result<(Pl
     if bounds == 0 {
         return Err("it reports no limits; use the component of this release".into());
     }
-    let found = format!("{} {}, contract {} (host: {CONTRACT}), {bounds} limits", info.name, info.version, info.contract);
+    let found =
+        format!("{} {}, contract {} (host: {CONTRACT}), {bounds} limits", info.name, info.version, info.contract);
     Ok((plugin, found))
 }
 

@@ -44,8 +44,16 @@ pub fn job<'a>(team: &'a Value, given: &str) -> Result<&'a Value, Fail> {
     };
     match found[..] {
         [job] => Ok(job),
-        [] => Err(refused("not_found", "job_id", format!("there is no job `{given}` in this team; `agent-teams jobs list` shows them"))),
-        _ => Err(refused("ambiguous", "job_id", format!("{} jobs begin with `{given}`; give more of the id", found.len()))),
+        [] => Err(refused(
+            "not_found",
+            "job_id",
+            format!("there is no job `{given}` in this team; `agent-teams jobs list` shows them"),
+        )),
+        _ => Err(refused(
+            "ambiguous",
+            "job_id",
+            format!("{} jobs begin with `{given}`; give more of the id", found.len()),
+        )),
     }
 }
 
@@ -66,7 +74,8 @@ fn one(entries: &[Value], given: &str, what: &str, field: &str) -> Result<String
         [entry] => Ok(text(entry, "id")),
         [] => {
             let names: Vec<String> = entries.iter().map(|entry| text(entry, "name")).collect();
-            let known = if names.is_empty() { "there are none yet".into() } else { format!("there are: {}", names.join(", ")) };
+            let known =
+                if names.is_empty() { "there are none yet".into() } else { format!("there are: {}", names.join(", ")) };
             Err(refused("not_found", field, format!("there is no {what} `{given}`; {known}")))
         }
         _ => {

@@ -72,8 +72,10 @@ pub async fn run(place: &Place, args: Jobs, output: &Output) -> Result<Exit, Fai
         Command::Answer { team, job, text, value, request_id } => {
             let response = match (text, value) {
                 (Some(text), _) => Value::String(text),
-                (None, Some(value)) => serde_json::from_str(&value)
-                    .map_err(|e| Fail { field: Some("value".into()), ..Fail::usage(format!("--value is not JSON: {e}")) })?,
+                (None, Some(value)) => serde_json::from_str(&value).map_err(|e| Fail {
+                    field: Some("value".into()),
+                    ..Fail::usage(format!("--value is not JSON: {e}"))
+                })?,
                 (None, None) => return Err(Fail::usage("give an answer")),
             };
             let (team, job) = named(&client, &team, &job).await?;

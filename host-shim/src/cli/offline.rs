@@ -30,9 +30,7 @@ impl Offline {
 
 /// Opens the database of the data folder and takes its process lock.
 pub fn open_database(place: &Place) -> Result<Database, Fail> {
-    if let Some(warning) =
-        prepare_data_folder(&place.data).map_err(|e| Fail::open("data_folder", e.to_string()))?
-    {
+    if let Some(warning) = prepare_data_folder(&place.data).map_err(|e| Fail::open("data_folder", e.to_string()))? {
         tracing::warn!("{warning}");
     }
     Database::open(&place.data.join(DATABASE_NAME)).map_err(|error| match error.downcast_ref::<InUse>() {

@@ -103,7 +103,7 @@ impl Output {
     /// A table with one line a row where the terminal is wide enough.
     pub fn table<const N: usize>(&self, header: [&str; N], rows: Vec<[(Tone, String); N]>) -> String {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         if !self.terminal {
             // Into a pipe nothing is wrapped, so that a line stays a row.
             table.set_content_arrangement(ContentArrangement::Disabled);

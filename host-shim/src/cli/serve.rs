@@ -15,7 +15,9 @@ use crate::config;
 use crate::users::LOCAL_USER;
 
 #[derive(Debug, Args)]
-#[command(after_help = "The first start makes the user `local` and prints a sign-in link, valid once and for ten minutes.\nRUST_LOG sets what is logged on stderr, for example RUST_LOG=debug.\n\nExamples:\n  agent-teams serve\n  agent-teams serve --print-link\n  agent-teams --data /srv/teams serve")]
+#[command(
+    after_help = "The first start makes the user `local` and prints a sign-in link, valid once and for ten minutes.\nRUST_LOG sets what is logged on stderr, for example RUST_LOG=debug.\n\nExamples:\n  agent-teams serve\n  agent-teams serve --print-link\n  agent-teams --data /srv/teams serve"
+)]
 pub struct Serve {
     /// Print a new sign-in link, also when it is not the first start.
     #[arg(long)]
@@ -36,7 +38,8 @@ pub async fn run(place: &Place, args: Serve, output: &Output) -> Result<Exit, Fa
     }
     // From here on a stop is orderly, also one that comes during the start.
     let mut stop = Stop::listen()?;
-    let app = App::start(Setup { data: place.data.clone(), config, component: args.component, any_port: false }).await?;
+    let app =
+        App::start(Setup { data: place.data.clone(), config, component: args.component, any_port: false }).await?;
     let announced = announce(place, &app, args.print_link, &args.link_for, output).await;
     if announced.is_ok() {
         stop.wait().await;
@@ -48,12 +51,17 @@ pub async fn run(place: &Place, args: Serve, output: &Output) -> Result<Exit, Fa
     };
     ServerFile::remove(&place.data);
     announced?;
-    if orderly { Ok(Exit::Ok) } else { Err(Fail::refused("stopped_at_once", "stopped without waiting; the next start takes unfinished work up again")) }
+    if orderly {
+        Ok(Exit::Ok)
+    } else {
+        Err(Fail::refused("stopped_at_once", "stopped without waiting; the next start takes unfinished work up again"))
+    }
 }
 
 async fn announce(place: &Place, app: &App, print_link: bool, link_for: &str, output: &Output) -> Result<(), Fail> {
     let file = ServerFile { url: app.url(), pid: std::process::id() };
-    file.write(&place.data).map_err(|e| Fail::open("data_folder", format!("cannot write into the data folder: {e}")))?;
+    file.write(&place.data)
+        .map_err(|e| Fail::open("data_folder", format!("cannot write into the data folder: {e}")))?;
     let link = if app.first_start() || print_link { Some(app.users().sign_in_link(link_for).await?) } else { None };
     let address = link.as_ref().map(|link| link.address(&app.url()));
     if output.json {

@@ -17,7 +17,9 @@ pub struct Tokens {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make a token and print it. It is shown this once.
-    #[command(after_help = "Example:\n  agent-teams tokens add ada laptop\n  AGENT_TEAMS_TOKEN=att_… agent-teams --server https://teams.example.com teams list")]
+    #[command(
+        after_help = "Example:\n  agent-teams tokens add ada laptop\n  AGENT_TEAMS_TOKEN=att_… agent-teams --server https://teams.example.com teams list"
+    )]
     Add {
         user: String,
         /// For people: which program or machine it is for.

@@ -56,7 +56,8 @@ async fn act(offline: &Offline, command: Command, output: &Output) -> Result<(),
                 let rows = all
                     .iter()
                     .map(|user| {
-                        let (state, tone) = if user.enabled { ("enabled", Tone::Good) } else { ("disabled", Tone::Bad) };
+                        let (state, tone) =
+                            if user.enabled { ("enabled", Tone::Good) } else { ("disabled", Tone::Bad) };
                         [
                             (Tone::Plain, user.id.clone()),
                             (tone, state.to_owned()),

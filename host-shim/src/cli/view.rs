@@ -85,7 +85,11 @@ pub fn gist(job: &Value, limit: usize) -> String {
     }
     if finished(job) {
         let result = &job["result"];
-        return if result["available"] == Value::Bool(true) { excerpt(text(result, "text"), limit) } else { String::new() };
+        return if result["available"] == Value::Bool(true) {
+            excerpt(text(result, "text"), limit)
+        } else {
+            String::new()
+        };
     }
     if !job["question"].is_null() {
         return excerpt(&format!("asks: {}", text(&job["question"], "text")), limit);
@@ -206,11 +210,23 @@ pub fn jobs(output: &Output, jobs: &[Value]) -> String {
 /// One job with all its texts.
 pub fn job(output: &Output, job: &Value) -> String {
     let mut lines = vec![
-        format!("{}  {}  {}", clean(text(job, "id")), clean(&direction(job)), output.tone(tone(job), text(job, "status"))),
-        output.tone(Tone::Faint, &format!("conversation {}, run {}", text(job, "thread"), job["run_id"].as_str().unwrap_or("none"))),
+        format!(
+            "{}  {}  {}",
+            clean(text(job, "id")),
+            clean(&direction(job)),
+            output.tone(tone(job), text(job, "status"))
+        ),
         output.tone(
             Tone::Faint,
-            &format!("created {}, completed {}", text(job, "created_at"), job["completed_at"].as_str().unwrap_or("not yet")),
+            &format!("conversation {}, run {}", text(job, "thread"), job["run_id"].as_str().unwrap_or("none")),
+        ),
+        output.tone(
+            Tone::Faint,
+            &format!(
+                "created {}, completed {}",
+                text(job, "created_at"),
+                job["completed_at"].as_str().unwrap_or("not yet")
+            ),
         ),
     ];
     let mut part = |title: &str, body: &str, cut: bool| {

@@ -14,7 +14,9 @@ use super::output::Output;
 use super::view;
 
 #[derive(Debug, Args)]
-#[command(after_help = "With --json, each line is one document: {\"team\":…} or {\"job\":…}.\n\nExample:\n  agent-teams watch \"Market watch\" --until-idle")]
+#[command(
+    after_help = "With --json, each line is one document: {\"team\":…} or {\"job\":…}.\n\nExample:\n  agent-teams watch \"Market watch\" --until-idle"
+)]
 pub struct Watch {
     /// The team, by id or name.
     team: String,

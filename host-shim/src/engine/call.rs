@@ -151,10 +151,7 @@ impl Call {
 struct CallTime;
 
 /// Awaits the guest until `deadline`.
-pub async fn within<T>(
-    deadline: Instant,
-    work: impl Future<Output = wasmtime::Result<T>>,
-) -> wasmtime::Result<T> {
+pub async fn within<T>(deadline: Instant, work: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
     match tokio::time::timeout_at(deadline, work).await {
         Ok(answer) => answer,
         Err(_) => Err(CallTime.into()),
@@ -201,10 +198,7 @@ fn busy() -> CallError {
 }
 
 pub fn stopping() -> CallError {
-    CallError::Fault {
-        code: "host_stopping",
-        message: "The host is stopping. Try again when it is back.".into(),
-    }
+    CallError::Fault { code: "host_stopping", message: "The host is stopping. Try again when it is back.".into() }
 }
 
 /// The longest that one call waits in all, over all its parks.

@@ -65,7 +65,8 @@ pub fn act(caller: &Caller, runs: Option<&Runs>, name: &str, payload: &str) -> R
         "get-many" => {
             let tx = storage::begin().map_err(host_error)?;
             let keys: Vec<String> = words.iter().map(|w| w.to_string()).collect();
-            let found: Vec<String> = tx.get_many(&keys).map_err(host_error)?.into_iter().map(Option::unwrap_or_default).collect();
+            let found: Vec<String> =
+                tx.get_many(&keys).map_err(host_error)?.into_iter().map(Option::unwrap_or_default).collect();
             said(&found.join(","))
         }
         "scan" => {

@@ -70,8 +70,10 @@ impl routes::Guest for Guest {
 
 impl worker::Guest for Guest {
     fn plan(ended: Vec<worker::EndedRun>, sweep: bool) -> Result<worker::PlanResult, Error> {
-        let steps =
-            ended.into_iter().map(|e| worker::Step { owner: e.thread, team: e.run, permit: "{}".to_string() }).collect();
+        let steps = ended
+            .into_iter()
+            .map(|e| worker::Step { owner: e.thread, team: e.run, permit: "{}".to_string() })
+            .collect();
         Ok(worker::PlanResult { steps, connect: Vec::new(), next_ms: sweep.into() })
     }
     fn advance(owner: String, _team: String, permit: String) -> Result<bool, Error> {

@@ -45,12 +45,7 @@ impl Connections {
 }
 
 impl Host for State {
-    fn bind(
-        &mut self,
-        owner: String,
-        team: String,
-        runs: Resource<Runs>,
-    ) -> Result<std::result::Result<(), Error>> {
+    fn bind(&mut self, owner: String, team: String, runs: Resource<Runs>) -> Result<std::result::Result<(), Error>> {
         let capability = self.table.get(&runs)?.0.clone();
         let bound = self.shared.connections.bind(TeamRef { owner, team }, capability);
         Ok(if bound { Ok(()) } else { Err(Error::NotOwner) })

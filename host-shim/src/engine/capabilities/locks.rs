@@ -75,11 +75,7 @@ pub struct Guard {
 }
 
 impl Host for State {
-    async fn acquire(
-        &mut self,
-        name: String,
-        timeout_ms: u32,
-    ) -> Result<std::result::Result<Resource<Guard>, Error>> {
+    async fn acquire(&mut self, name: String, timeout_ms: u32) -> Result<std::result::Result<Resource<Guard>, Error>> {
         if name.len() > MAX_NAME {
             return Ok(Err(Error::Unavailable(format!("a lock's name has at most {MAX_NAME} bytes"))));
         }

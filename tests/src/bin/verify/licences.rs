@@ -25,7 +25,8 @@ const ALLOWED: [&str; 13] = [
 ];
 
 pub fn check(root: &Path) -> Result<Count> {
-    for (file, mark) in [("LICENSE-MIT", "Permission is hereby granted"), ("LICENSE-APACHE", "Version 2.0, January 2004")]
+    for (file, mark) in
+        [("LICENSE-MIT", "Permission is hereby granted"), ("LICENSE-APACHE", "Version 2.0, January 2004")]
     {
         let text = std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
         ensure!(text.contains(mark), "{file} is not the licence's text");
