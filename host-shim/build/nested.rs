@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const TARGET: &str = "wasm32-wasip2";
+/// An instance begins with all the memory that an ordinary call needs: growing
+/// it within a call is a system call or two, in every call.
+const MEMORY: &str = "link-arg=--initial-memory=2097152";
+const STACK: &str = "link-arg=-zstack-size=131072";
 
 /// Builds `package` (a library of the workspace at `root`) as a component and
 /// returns its file. An error is one line that says what to do.
@@ -23,7 +27,9 @@ pub fn component(root: &Path, package: &str) -> Result<PathBuf, String> {
         .args(["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--quiet"])
         .args(["--profile", "component", "--target", TARGET, "--package", package])
         .arg("--target-dir")
-        .arg(&target_dir);
+        .arg(&target_dir)
+        .arg("--")
+        .args(["-C", STACK, "-C", MEMORY]);
     clear_leaks(&mut command);
     // A build script's standard output is read by cargo.
     let status = command.stdout(Stdio::null()).status().map_err(|e| format!("cannot run cargo for {package}: {e}"))?;

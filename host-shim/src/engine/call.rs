@@ -2,6 +2,7 @@
 //! of a trap.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -26,6 +27,7 @@ pub struct Core {
     closing: watch::Sender<bool>,
     /// Calls that were admitted and have not answered, parked ones included.
     admitted: watch::Sender<usize>,
+    parked: AtomicUsize,
     _ticker: Ticker,
 }
 
@@ -66,6 +68,7 @@ impl Core {
             instances: Arc::new(Semaphore::new(options.instances as usize)),
             closing: watch::Sender::new(false),
             admitted: watch::Sender::new(0),
+            parked: AtomicUsize::new(0),
             _ticker: ticker,
             options,
         })
@@ -128,9 +131,29 @@ impl Core {
         let _ = self.admitted.subscribe().wait_for(|n| *n == 0).await;
     }
 
+    /// Counts a call as parked until the answer is dropped.
+    pub fn park(&self) -> Parked<'_> {
+        self.parked.fetch_add(1, Ordering::Relaxed);
+        Parked(self)
+    }
+
+    /// Calls that wait for an event now.
+    pub fn parked(&self) -> usize {
+        self.parked.load(Ordering::Relaxed)
+    }
+
     /// Instances that run now.
     pub fn running(&self) -> usize {
         (self.options.instances as usize).saturating_sub(self.instances.available_permits())
+    }
+}
+
+/// A call that waits for an event, for the count.
+pub struct Parked<'a>(&'a Core);
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.parked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -74,6 +74,7 @@ impl<'a> Waits<'a> {
             }
             signals.moved(self.owner, &parked.topic, parked.seen).await;
         };
+        let _parked = self.core.park();
         let wake = tokio::select! {
             biased;
             () = self.core.closed() => Wake::Closed,

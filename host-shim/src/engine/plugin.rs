@@ -249,6 +249,11 @@ impl Plugin {
         self.0.running()
     }
 
+    /// Calls that wait for an event now.
+    pub fn parked(&self) -> usize {
+        self.0.parked()
+    }
+
     /// Answers parked calls at once with "closed", refuses new calls with
     /// `host_stopping`, and returns when every call has answered.
     pub async fn shutdown(&self) {

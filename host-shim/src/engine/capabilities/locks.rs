@@ -111,7 +111,7 @@ mod tests {
         assert!(table.acquire("a".into(), Duration::ZERO).await.is_some());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn the_table_forgets_names_that_nobody_holds_or_wants() {
         let table = Arc::new(LockTable::default());
         let held = table.acquire("a".into(), Duration::ZERO).await.unwrap();
