@@ -201,9 +201,7 @@ impl AgentsConfig {
                     return Err(fault(key("approve"), format!("{name:?} is not among this agent's tools")));
                 }
             }
-            for (field, value) in
-                [("max_model_calls", agent.max_model_calls), ("max_minutes", agent.max_minutes)]
-            {
+            for (field, value) in [("max_model_calls", agent.max_model_calls), ("max_minutes", agent.max_minutes)] {
                 if value == 0 {
                     return Err(fault(key(field), "must be at least 1"));
                 }

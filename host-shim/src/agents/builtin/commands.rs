@@ -298,7 +298,8 @@ pub fn parse_decision(value: &str) -> Result<(bool, Option<String>), RunError> {
         #[serde(default)]
         note: Option<String>,
     }
-    let legal = || RunError::Rejected("an approval is answered with {\"approved\": true or false, \"note\"?: text}".into());
+    let legal =
+        || RunError::Rejected("an approval is answered with {\"approved\": true or false, \"note\"?: text}".into());
     if value.len() > MAX_VALUE {
         return Err(legal());
     }
@@ -331,7 +332,9 @@ fn decide_answers(
             return Ok(Err(RunError::Rejected("the interrupt belongs to another checkpoint".into())));
         }
         if approval.decision.is_some() {
-            return Ok(Err(RunError::Rejected("this approval has been settled already; the first answer stands".into())));
+            return Ok(Err(RunError::Rejected(
+                "this approval has been settled already; the first answer stands".into(),
+            )));
         }
         if owner.ended() || owner.cancel {
             return Ok(Err(RunError::Rejected("the run that asked for this approval has ended".into())));

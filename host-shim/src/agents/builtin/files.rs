@@ -173,8 +173,7 @@ impl Workspace {
         let partial = format!("{PARTIAL}{call}");
         let _ = rustix::fs::unlinkat(&at, &partial, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file =
-            File::from(rustix::fs::openat(&at, &partial, flags, Mode::RUSR | Mode::WUSR).map_err(system)?);
+        let mut file = File::from(rustix::fs::openat(&at, &partial, flags, Mode::RUSR | Mode::WUSR).map_err(system)?);
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         let renamed = written
             .and_then(|()| rustix::fs::renameat(&at, &partial, &at, name).map_err(Into::into))
@@ -283,7 +282,9 @@ mod tests {
         w.write("a", "x", "c").unwrap();
         let long = "a".repeat(MAX_COMPONENT + 1);
         let deep = "a/".repeat(MAX_DEPTH) + "b";
-        for path in ["", "/etc/passwd", "..", "../secret", "b/../../secret", "./a", "a//b", "b/", "a\\b", "a\0b", &long, &deep] {
+        for path in
+            ["", "/etc/passwd", "..", "../secret", "b/../../secret", "./a", "a//b", "b/", "a\\b", "a\0b", &long, &deep]
+        {
             assert_eq!(w.read(path, 0).unwrap_err().code, "bad_path", "{path:?}");
             assert_eq!(w.write(path, "x", "c").unwrap_err().code, "bad_path", "{path:?}");
         }

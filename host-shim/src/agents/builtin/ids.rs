@@ -39,9 +39,7 @@ pub fn now_ms() -> i64 {
 
 /// RFC 3339 with milliseconds, in UTC.
 pub fn rfc3339(ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(ms)
-        .unwrap_or_default()
-        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+    chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
 /// At most `max` bytes of the text, cut between characters.

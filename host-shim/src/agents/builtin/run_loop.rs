@@ -553,7 +553,9 @@ fn take_calls(run: &str, number: i64, reply: &ModelReply) -> Vec<StoredCall> {
         };
         let (arguments, mut fault) = match parsed {
             Ok(value @ Value::Object(_)) => (value, None),
-            Ok(_) => (serde_json::json!({}), problem("invalid_arguments", "The arguments must be a JSON object.".into())),
+            Ok(_) => {
+                (serde_json::json!({}), problem("invalid_arguments", "The arguments must be a JSON object.".into()))
+            }
             Err(e) => {
                 let message = format!("The arguments are not valid JSON ({e}); nothing was run. Call the tool again.");
                 (serde_json::json!({}), problem("invalid_arguments", message))
@@ -568,7 +570,12 @@ fn take_calls(run: &str, number: i64, reply: &ModelReply) -> Vec<StoredCall> {
             let message = format!("One message may hold {} calls; from here on none of your {total} was run.", i);
             fault = problem("too_many_calls", message);
         }
-        StoredCall { id: ids::call(run, number, i), name: ids::prefix(&raw.name, 128).to_owned(), arguments, problem: fault }
+        StoredCall {
+            id: ids::call(run, number, i),
+            name: ids::prefix(&raw.name, 128).to_owned(),
+            arguments,
+            problem: fault,
+        }
     };
     reply.calls.iter().take(MAX_CALLS).enumerate().map(take).collect()
 }

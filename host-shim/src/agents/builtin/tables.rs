@@ -157,7 +157,10 @@ pub fn end_run(c: &Connection, run: &RunRow, status: RunStatus, error: Option<&s
         "UPDATE agent_runs SET status = ?, error = ?, ended_ms = ? WHERE id = ?",
         params![status_word(status), error, ids::now_ms(), run.id],
     )?;
-    c.execute("UPDATE agent_threads SET active_run = NULL WHERE key = ? AND active_run = ?", params![run.thread, run.id])?;
+    c.execute(
+        "UPDATE agent_threads SET active_run = NULL WHERE key = ? AND active_run = ?",
+        params![run.thread, run.id],
+    )?;
     Ok(())
 }
 
@@ -226,14 +229,13 @@ pub struct MessageRow {
     pub created_ms: i64,
 }
 
-const MESSAGE: &str =
-    "number, id, role, text, run, tool_calls, tool, question, answers, provenance, created_ms";
+const MESSAGE: &str = "number, id, role, text, run, tool_calls, tool, question, answers, provenance, created_ms";
 
 fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Sql<Option<T>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|t| serde_json::from_str(&t)).transpose().map_err(|e| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(e))
-    })
+    text.map(|t| serde_json::from_str(&t))
+        .transpose()
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(e)))
 }
 
 fn message_row(row: &Row<'_>) -> Sql<MessageRow> {
@@ -299,12 +301,7 @@ pub fn messages_from(c: &Connection, thread: i64, from: i64, limit: u32) -> Sql<
 
 /// Messages with a number below `before`, newest first, until `take` says
 /// false: only what is looked at is read.
-pub fn messages_back(
-    c: &Connection,
-    thread: i64,
-    before: i64,
-    mut take: impl FnMut(MessageRow) -> bool,
-) -> Sql<()> {
+pub fn messages_back(c: &Connection, thread: i64, before: i64, mut take: impl FnMut(MessageRow) -> bool) -> Sql<()> {
     let sql = format!("SELECT {MESSAGE} FROM agent_messages WHERE thread = ? AND number < ? ORDER BY number DESC");
     let mut statement = c.prepare_cached(&sql)?;
     let mut rows = statement.query(params![thread, before])?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ids;
 use super::files::{FileError, Workspace};
+use super::ids;
 use super::tables::StoredQuestion;
 use crate::agents::config::AgentConfig;
 use crate::contract::{CallError, Refusal, ToolDef};
@@ -25,9 +25,7 @@ fn def(name: &str, description: &str, input_schema: Value) -> ToolDef {
 
 /// The tools that every host has.
 pub fn builtin() -> Vec<ToolDef> {
-    let object = |properties: Value, required: Value| {
-        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-    };
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     let path = json!({"type": "string", "description": "Relative path in your workspace, for example notes/plan.md"});
     vec![
         def(
@@ -60,7 +58,8 @@ pub fn builtin() -> Vec<ToolDef> {
 /// What an agent may call, out of the built-in tools and the component's.
 pub fn of_agent(agent: &AgentConfig, component: &[ToolDef]) -> Vec<ToolDef> {
     let mut tools = builtin();
-    tools.extend(component.iter().filter(|t| !crate::agents::config::BUILTIN_TOOLS.contains(&t.name.as_str())).cloned());
+    tools
+        .extend(component.iter().filter(|t| !crate::agents::config::BUILTIN_TOOLS.contains(&t.name.as_str())).cloned());
     tools.retain(|t| agent.allows_tool(&t.name));
     tools
 }
@@ -97,7 +96,8 @@ pub fn bounded(text: String) -> String {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, String> {
-    T::deserialize(arguments).map_err(|e| error_text("invalid_arguments", &format!("The arguments do not fit: {e}."), None))
+    T::deserialize(arguments)
+        .map_err(|e| error_text("invalid_arguments", &format!("The arguments do not fit: {e}."), None))
 }
 
 #[derive(Deserialize)]

@@ -29,11 +29,8 @@ fn conversation(c: &rusqlite::Connection, thread: Thread) -> anyhow::Result<Conv
 }
 
 fn message(row: MessageRow) -> TranscriptMessage {
-    let tool_calls = row
-        .calls
-        .iter()
-        .map(|c| serde_json::json!({"id": c.id, "name": c.name, "arguments": c.arguments}))
-        .collect();
+    let tool_calls =
+        row.calls.iter().map(|c| serde_json::json!({"id": c.id, "name": c.name, "arguments": c.arguments})).collect();
     TranscriptMessage {
         number: u64::try_from(row.number).unwrap_or(0),
         id: row.id,

@@ -115,7 +115,8 @@ fn present_turn(rows: &[MessageRow], budget: usize) -> Vec<ModelMessage> {
     // Still too large: leave out whole steps, the oldest first, but the last.
     let mut left_out = 0;
     while size(&messages) > budget {
-        let mut steps = messages.iter().enumerate().skip(1).filter(|(_, m)| matches!(m, ModelMessage::Assistant { .. }));
+        let mut steps =
+            messages.iter().enumerate().skip(1).filter(|(_, m)| matches!(m, ModelMessage::Assistant { .. }));
         let (Some((first, _)), Some((second, _))) = (steps.next(), steps.next()) else { break };
         messages.drain(first..second);
         left_out += 1;

@@ -67,7 +67,9 @@ impl OpenAiModel {
             .await
             .map_err(|_| Attempt::Retry("no answer in time".into(), None))?
             .map_err(|e| match e {
-                e if e.is_builder() => Attempt::End(ModelError::Misconfigured("the key or address is malformed".into())),
+                e if e.is_builder() => {
+                    Attempt::End(ModelError::Misconfigured("the key or address is malformed".into()))
+                }
                 e if e.is_connect() => Attempt::Retry("no connection".into(), None),
                 _ => Attempt::Retry("the connection broke".into(), None),
             })?;
@@ -202,7 +204,9 @@ fn body(config: &OpenAiConfig, request: &ModelRequest) -> Value {
     for message in &request.messages {
         messages.push(match message {
             ModelMessage::Human { text } => json!({"role": "user", "content": text}),
-            ModelMessage::Assistant { text, calls } if calls.is_empty() => json!({"role": "assistant", "content": text}),
+            ModelMessage::Assistant { text, calls } if calls.is_empty() => {
+                json!({"role": "assistant", "content": text})
+            }
             ModelMessage::Assistant { text, calls } => {
                 let calls: Vec<Value> = calls
                     .iter()

@@ -269,11 +269,11 @@ mod tests {
 
     #[test]
     fn prov_3_deltas_with_missing_or_repeated_ids() {
-        let call = |index: Value, id: Value, name: Value, arguments: &str| {
-            json!({"delta": {"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]}})
-        };
-        let expected =
-            vec![RawCall { name: "a".into(), arguments: "{\"x\":1}".into() }, RawCall { name: "b".into(), arguments: "{}".into() }];
+        let call = |index: Value, id: Value, name: Value, arguments: &str| json!({"delta": {"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]}});
+        let expected = vec![
+            RawCall { name: "a".into(), arguments: "{\"x\":1}".into() },
+            RawCall { name: "b".into(), arguments: "{}".into() },
+        ];
         // Ids and indexes as they should be; no ids; the same id twice.
         for (one, two) in [("1", "2"), ("", ""), ("same", "same")] {
             let reply = assemble(&[

@@ -279,7 +279,8 @@ impl ScriptedModel {
     /// Reads a script file.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
         use anyhow::Context;
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the script {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the script {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("in the script {}", path.display()))
     }
 }
