@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::output::{Output, Tone, clean, excerpt};
 
 /// So much of an id tells jobs of one team apart.
-const SHORT_ID: usize = 10;
+const SHORT_ID: usize = 12;
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
@@ -65,14 +65,14 @@ pub fn requester(job: &Value) -> String {
     }
 }
 
-/// `Ada → Bo`; a receipt names the conversation that it goes to.
+/// `Ada → Bo`; for a receipt, whose result goes to whom.
 pub fn direction(job: &Value) -> String {
     let to = match text(job, "member") {
         "" => format!("conversation {}", short_id(text(job, "thread"))),
         member => member.to_owned(),
     };
     match text(job, "kind") {
-        "receipt" => format!("result → {to}"),
+        "receipt" => format!("{} ⇒ {to} (result)", requester(job)),
         _ => format!("{} → {to}", requester(job)),
     }
 }
@@ -276,11 +276,11 @@ mod tests {
             "result": {"available": true, "text": "Seen \u{1b}[2J", "truncated": false}, "error": null,
             "completed_at": "2026-01-01T00:00:00Z", "run_id": "r",
         });
-        let failed = json!({"id": "ff", "kind": "receipt", "status": "failed", "member": "Ada", "requester": {"kind": "owner"},
+        let failed = json!({"id": "ff", "kind": "receipt", "status": "failed", "member": "Ada", "requester": {"kind": "member", "member": "Bo"},
             "text": "t", "result": null, "error": {"code": "c", "message": "no luck"}, "completed_at": "x"});
         assert!(succeeded(&done) && !succeeded(&failed));
         let shown = jobs(&output, &[done, failed]);
-        assert!(shown.contains("Ada → Bo") && shown.contains("result → Ada"), "{shown}");
+        assert!(shown.contains("Ada → Bo") && shown.contains("Bo ⇒ Ada (result)"), "{shown}");
         assert!(shown.contains("Look…") && shown.contains("no luck"), "{shown}");
         assert!(!shown.contains('\u{1b}'), "{shown}");
     }
