@@ -130,7 +130,7 @@ impl App {
             engine::Parts {
                 store: Arc::new(store),
                 signals: signals.clone(),
-                settings: config.team_json(),
+                settings: settings(&config),
                 clock: Arc::new(SystemClock),
             },
             config.engine.options(Some(data.join(CACHE_FOLDER))),
@@ -261,6 +261,18 @@ async fn listen(server: &config::Server, users: &Users, any_port: bool) -> Resul
         other => other,
     };
     listener.map_err(|source| StartError::Listen { address, source })
+}
+
+/// What the component is told: the `[team]` part, and whether this host
+/// connects teams by itself.
+pub fn settings(config: &Config) -> String {
+    let mut settings = config.team.clone();
+    let reconnect = match config.reconnect {
+        Reconnect::Auto => "auto",
+        Reconnect::Manual => "manual",
+    };
+    settings.insert("reconnect".into(), reconnect.into());
+    serde_json::Value::Object(settings).to_string()
 }
 
 /// Loads the built-in component, or the one in a file.

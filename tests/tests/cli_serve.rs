@@ -64,8 +64,8 @@ fn a_served_team_is_worked_with_from_the_command_line() {
 
     let job = sent["job"]["id"].as_str().expect("an id");
     assert_eq!(folder.json(&["jobs", "show", id, &job[..12]]).json()["job"]["id"], job);
-    let settled = folder.json(&["settle", id, job, "--as", "failed"]);
-    settled.refused(1);
+    let settled = folder.json(&["settle", id, job, "--as", "failed"]).json();
+    assert_eq!(settled["job"]["status"], "completed", "finished means finished");
     folder.json(&["jobs", "answer", id, job, "yes"]).refused(1);
     assert_eq!(folder.json(&["jobs", "answer", id, job, "--value", "{"]).refused(2)["field"], "value");
 

@@ -158,7 +158,7 @@ async fn component(file: Option<PathBuf>, config: Option<&Config>) -> Result<(Pl
     let parts = Parts {
         store: Arc::new(MemoryStore::new()),
         signals: Arc::new(Signals::default()),
-        settings: config.map_or_else(|| "{}".to_owned(), Config::team_json),
+        settings: config.map_or_else(|| "{}".to_owned(), app::settings),
         clock: Arc::new(SystemClock),
     };
     let options = config.map(|config| config.engine.options(None)).unwrap_or_default();

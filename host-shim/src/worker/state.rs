@@ -30,6 +30,11 @@ pub struct State {
     pub step_time: Duration,
     /// Runs that ended and that no successful plan has been given yet.
     ended: Vec<EndedRun>,
+    /// Runs that ended while steps were under way, and which of those steps
+    /// still are. One of them may have started the run and not stored it yet,
+    /// so that no plan can know it: once they have ended, the run is handed
+    /// over again.
+    again: Vec<(EndedRun, HashSet<TeamRef>)>,
     dirty: bool,
     sweep: bool,
     planning: bool,
@@ -58,6 +63,7 @@ impl State {
             steps_at_once: options.steps.max(1),
             step_time: options.step_time,
             ended: Vec::new(),
+            again: Vec::new(),
             dirty: true,
             sweep: true,
             planning: false,
@@ -75,10 +81,17 @@ impl State {
     }
 
     pub fn run_ended(&mut self, run: EndedRun) {
+        if !self.busy.is_empty() {
+            self.again.push((run.clone(), self.busy.keys().cloned().collect()));
+        }
+        self.hand_over(run);
+        self.something_happened();
+    }
+
+    fn hand_over(&mut self, run: EndedRun) {
         if !self.ended.contains(&run) {
             self.ended.push(run);
         }
-        self.something_happened();
     }
 
     /// Events were missed: only a look at everything can tell which.
@@ -135,9 +148,7 @@ impl State {
         self.planning = false;
         let newer = std::mem::replace(&mut self.ended, took);
         for run in newer {
-            if !self.ended.contains(&run) {
-                self.ended.push(run);
-            }
+            self.hand_over(run);
         }
         self.sweep |= sweep;
         self.dirty = true;
@@ -219,7 +230,19 @@ impl State {
         pause
     }
 
+    /// The team's step is over. True: the team was planned again meanwhile.
     fn release(&mut self, team: &TeamRef) -> bool {
+        for (_, steps) in &mut self.again {
+            steps.remove(team);
+        }
+        let over: Vec<EndedRun> =
+            self.again.extract_if(.., |(_, steps)| steps.is_empty()).map(|(run, _)| run).collect();
+        if !over.is_empty() {
+            self.something_happened();
+        }
+        for run in over {
+            self.hand_over(run);
+        }
         self.busy.remove(team).unwrap_or(false)
     }
 

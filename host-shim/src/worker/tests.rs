@@ -276,6 +276,25 @@ async fn a_failing_team_is_retried_and_hurts_no_other() {
 }
 
 #[tokio::test]
+async fn a_run_that_ends_during_the_step_that_started_it_is_handed_over_again() {
+    let mut bench = Bench::start(options());
+    bench.plans(&["a"]).await;
+    let (_, _, starting) = bench.step().await;
+    // The run ends before the step has stored that it began.
+    bench.run_ended("r");
+    let (ended, _, reply) = bench.plan().await;
+    assert_eq!(ids(&ended), ["r"]);
+    let _ = reply.send(Ok(plan(&[])));
+    let _ = starting.send(Ok(true));
+    let (ended, _, reply) = bench.plan().await;
+    assert_eq!(ids(&ended), ["r"], "now the records tell whose it is");
+    let _ = reply.send(Ok(plan(&["a"])));
+    let (_, _, collecting) = bench.step().await;
+    let _ = collecting.send(Ok(true));
+    assert!(bench.plan().await.0.is_empty(), "and not for ever");
+}
+
+#[tokio::test]
 async fn missed_events_ask_for_a_sweep() {
     let mut bench = Bench::start(options());
     let (_, _, first) = bench.plan().await;

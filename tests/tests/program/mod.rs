@@ -55,7 +55,9 @@ impl Folder {
     }
 
     pub fn with(config: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        // As private as the program itself makes it.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let folder = tempfile::Builder::new().permissions(private).tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("agent-teams.toml"), config).expect("the configuration is written");
         Self { folder }
     }
