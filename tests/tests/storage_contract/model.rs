@@ -72,22 +72,22 @@ impl Model {
 }
 
 pub async fn random_transactions_match_the_model(make: Make) {
-    let slot = || 0..4_usize;
-    let key = || prop::sample::select(vec!["", "a", "b", "b\0", "c", "d", "队", "🦀"]).prop_map(str::to_owned);
+    let slot = || 0..3_usize;
+    let key = || prop::sample::select(vec!["", "a", "b", "b\0", "队", "🦀"]).prop_map(str::to_owned);
     let step = prop_oneof![
-        3 => slot().prop_map(Step::Begin),
+        1 => slot().prop_map(Step::Begin),
         3 => (slot(), key()).prop_map(|(s, k)| Step::Get(s, k)),
         3 => (slot(), key(), key(), 0..5_u32, any::<bool>()).prop_map(|(s, a, b, n, r)| Step::Scan(s, a, b, n, r)),
-        4 => (slot(), key(), 0..3_u8).prop_map(|(s, k, v)| Step::Put(s, k, v)),
+        4 => (slot(), key(), 0..2_u8).prop_map(|(s, k, v)| Step::Put(s, k, v)),
         2 => (slot(), key()).prop_map(|(s, k)| Step::Delete(s, k)),
         4 => slot().prop_map(Step::Commit),
         1 => slot().prop_map(Step::Drop),
     ];
-    let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
     let handle = tokio::runtime::Handle::current();
     let store = make(Limits::default());
     let result = tokio::task::block_in_place(|| {
-        runner.run(&prop::collection::vec(step, 1..60), |steps| {
+        runner.run(&prop::collection::vec(step, 1..120), |steps| {
             handle.block_on(compare(&*store, &steps));
             Ok(())
         })
@@ -109,16 +109,18 @@ async fn compare(store: &dyn Store, steps: &[Step]) {
     let mut history: Vec<Vec<String>> = Vec::new();
     let mut open: BTreeMap<usize, (Box<dyn Transaction>, Model)> = BTreeMap::new();
     for step in steps {
+        // A slot that is not open begins with whatever is asked of it, so that
+        // hardly a step is wasted.
+        let begin = |state: &Map, history: &[Vec<String>]| {
+            let model =
+                Model { snapshot: state.clone(), since: history.len(), writes: BTreeMap::new(), looked: Vec::new() };
+            (store.begin().unwrap(), model)
+        };
+        if let Step::Get(slot, ..) | Step::Scan(slot, ..) | Step::Put(slot, ..) | Step::Delete(slot, ..) = step {
+            open.entry(*slot).or_insert_with(|| begin(&state, &history));
+        }
         match step {
-            Step::Begin(slot) => {
-                let model = Model {
-                    snapshot: state.clone(),
-                    since: history.len(),
-                    writes: BTreeMap::new(),
-                    looked: Vec::new(),
-                };
-                open.insert(*slot, (store.begin().unwrap(), model));
-            }
+            Step::Begin(slot) => drop(open.insert(*slot, begin(&state, &history))),
             Step::Drop(slot) => drop(open.remove(slot)),
             Step::Get(slot, key) => {
                 let Some((tx, model)) = open.get_mut(slot) else { continue };
