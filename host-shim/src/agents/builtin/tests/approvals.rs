@@ -27,7 +27,10 @@ async fn apr_1_and_3_nothing_runs_before_its_own_answer_and_the_first_answer_sta
     let state = w.state().await;
     assert_eq!((state.interrupts.len(), state.active_run.clone()), (2, None));
     let value: Value = serde_json::from_str(&state.interrupts[1].value).unwrap();
-    assert_eq!((&value["kind"], &value["tool"], &value["arguments"]), (&json!("approval"), &json!("send_member"), &json!({"n": 2})));
+    assert_eq!(
+        (&value["kind"], &value["tool"], &value["arguments"]),
+        (&json!("approval"), &json!("send_member"), &json!({"n": 2}))
+    );
     assert!(matches!(w.start("t", "h2", "more", None).await, Err(RunError::Busy(_))));
     w.agents.shutdown().await;
     drop(w);
@@ -71,7 +74,8 @@ async fn several_answers_at_once_and_dup_2_nothing_runs_again_on_resume() {
     let wrong = InterruptAnswer { checkpoint: Some("other".into()), ..answer(&open[0].id, yes) };
     assert!(matches!(runs.resume("t", &[wrong], "k0").await, Err(RunError::Rejected(_))));
     assert!(matches!(runs.resume("t", &[answer("other", yes)], "k0").await, Err(RunError::Rejected(_))));
-    let both: Vec<_> = open.iter().map(|i| InterruptAnswer { checkpoint: i.checkpoint.clone(), ..answer(&i.id, yes) }).collect();
+    let both: Vec<_> =
+        open.iter().map(|i| InterruptAnswer { checkpoint: i.checkpoint.clone(), ..answer(&i.id, yes) }).collect();
     let (a, b) = tokio::join!(runs.resume("t", &both, "k"), runs.resume("t", &both, "k"));
     assert_eq!(a.unwrap().id, b.unwrap().id);
     assert_eq!(w.until_event(&run).await.status, RunStatus::Succeeded);
@@ -99,7 +103,10 @@ async fn apr_4_an_approval_counts_for_one_call_only() {
     assert_ne!(first.id, second.id);
     // Stored arguments that are not those that were shown do not run.
     w.db.write(|c| {
-        Ok(c.execute("UPDATE agent_messages SET tool_calls = replace(tool_calls, 'tmp/a', 'src') WHERE number = 4", [])?)
+        Ok(c.execute(
+            "UPDATE agent_messages SET tool_calls = replace(tool_calls, 'tmp/a', 'src') WHERE number = 4",
+            [],
+        )?)
     })
     .await
     .unwrap();

@@ -5,7 +5,10 @@ use crate::agents::builtin::window;
 use crate::agents::providers::ModelMessage;
 
 fn input_size(request: &ModelRequest) -> usize {
-    let tools = request.tools.iter().map(|t| 8 + (t.name.len() + t.description.len() + t.input_schema.to_string().len()).div_ceil(3));
+    let tools = request
+        .tools
+        .iter()
+        .map(|t| 8 + (t.name.len() + t.description.len() + t.input_schema.to_string().len()).div_ceil(3));
     window::size(&request.messages) + request.instructions.len().div_ceil(3) + tools.sum::<usize>()
 }
 

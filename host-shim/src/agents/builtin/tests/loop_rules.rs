@@ -166,10 +166,14 @@ async fn loop_6_the_same_call_again_and_again_ends_the_run() {
     let run = w.start("t", "h2", "again", None).await.unwrap();
     assert_failed(&w.until_event(&run).await, "limit_repeated_call");
     for request in w.requests() {
-        let calls: usize = request.messages.iter().map(|m| match m {
-            ModelMessage::Assistant { calls, .. } => calls.len(),
-            _ => 0,
-        }).sum();
+        let calls: usize = request
+            .messages
+            .iter()
+            .map(|m| match m {
+                ModelMessage::Assistant { calls, .. } => calls.len(),
+                _ => 0,
+            })
+            .sum();
         assert_eq!(calls, results(&request).len());
     }
 }
@@ -195,7 +199,8 @@ async fn limits_end_the_run_with_their_name() {
 async fn a_runs_time_is_bounded_over_restarts() {
     let dir = tempfile::tempdir().unwrap();
     let brain = in_turn(|n| if n == 0 { calls(&[("send_member", "{}")]) } else { text("late") });
-    let w = World::open(dir.path(), vec![agent("a", "max_minutes = 1")], brain, |_: &Caller, _: &str, _: &Value| Act::Hang);
+    let w =
+        World::open(dir.path(), vec![agent("a", "max_minutes = 1")], brain, |_: &Caller, _: &str, _: &Value| Act::Hang);
     let run = w.begin("h1", "go").await;
     reached(&w.tools.begun, 1).await;
     w.agents.shutdown().await;
@@ -227,7 +232,11 @@ async fn a_provider_that_fails_ends_the_run_with_the_class_of_the_error() {
 async fn tools_that_the_agent_may_not_use_are_neither_shown_nor_run() {
     let dir = tempfile::tempdir().unwrap();
     let brain = in_turn(|n| match n {
-        0 => calls(&[("write_file", r#"{"path":"a","text":"x"}"#), ("send_member", "{}"), ("ask_clarification", r#"{"question":"?"}"#)]),
+        0 => calls(&[
+            ("write_file", r#"{"path":"a","text":"x"}"#),
+            ("send_member", "{}"),
+            ("ask_clarification", r#"{"question":"?"}"#),
+        ]),
         _ => text("done"),
     });
     let w = World::open(dir.path(), vec![agent("a", "tools = ['read_file', 'publish_state']")], brain, fine);

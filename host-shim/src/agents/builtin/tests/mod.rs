@@ -135,14 +135,12 @@ impl World {
         hand: impl Fn(&Caller, &str, &Value) -> Act<String, CallError> + Send + Sync + 'static,
     ) -> Self {
         let db = Database::open(&dir.join("data.db")).unwrap();
-        let model = Arc::new(FakeModel {
-            brain: Box::new(brain),
-            requests: Mutex::default(),
-            begun: watch::channel(0).0,
-        });
+        let model =
+            Arc::new(FakeModel { brain: Box::new(brain), requests: Mutex::default(), begun: watch::channel(0).0 });
         let tools = Arc::new(FakeTools { hand: Box::new(hand), calls: Mutex::default(), begun: watch::channel(0).0 });
         let disabled = Arc::new(FakeUsers::default());
-        let models: HashMap<String, Arc<dyn Model>> = HashMap::from([("m".to_owned(), model.clone() as Arc<dyn Model>)]);
+        let models: HashMap<String, Arc<dyn Model>> =
+            HashMap::from([("m".to_owned(), model.clone() as Arc<dyn Model>)]);
         let agents = BuiltinAgents::with_models(
             db.clone(),
             agents,

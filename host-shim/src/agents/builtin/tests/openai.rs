@@ -14,7 +14,9 @@ type Handler = Arc<dyn Fn(usize, &HeaderMap, &Value) -> Response + Send + Sync>;
 
 /// Serves on a free port of this machine; the handler gets the number of the
 /// request, counted from 0.
-async fn serve(handler: impl Fn(usize, &HeaderMap, &Value) -> Response + Send + Sync + 'static) -> (String, Arc<AtomicUsize>) {
+async fn serve(
+    handler: impl Fn(usize, &HeaderMap, &Value) -> Response + Send + Sync + 'static,
+) -> (String, Arc<AtomicUsize>) {
     let handler: Handler = Arc::new(handler);
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -121,7 +123,9 @@ async fn dialogue(reply: impl Fn(usize) -> Response + Send + Sync + 'static) {
 }
 
 fn whole(message: Value) -> Response {
-    json_reply(json!({"id": "x", "unknown": {"a": 1}, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+    json_reply(
+        json!({"id": "x", "unknown": {"a": 1}, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}),
+    )
 }
 
 #[tokio::test]
@@ -247,7 +251,8 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_not() {
     assert_eq!((count.load(Ordering::SeqCst), texts.len()), (3, 1));
 
     for code in [400, 401, 403, 404] {
-        let (url, count) = serve(move |_, _, _| status(code, json!({"error": {"message": "your key is sk-123"}}))).await;
+        let (url, count) =
+            serve(move |_, _, _| status(code, json!({"error": {"message": "your key is sk-123"}}))).await;
         let (run, _) = Host::open(&url, "").run("h1", "go").await;
         assert_failed(&run, &format!("provider_refused: status {code}"));
         assert!(!run.error.unwrap().contains("sk-123"));

@@ -76,24 +76,35 @@ fn dup_2_a_crash_in_a_tool_call_repeats_that_call_with_its_id_and_no_other() {
 #[test]
 fn a_shutdown_leaves_the_run_for_the_next_process() {
     let dir = tempfile::tempdir().unwrap();
-    let (run, ..) = crash(dir.path(), |_: &_| Act::Hang, fine, async |w| {
-        reached(&w.model.begun, 1).await;
-        w.agents.shutdown().await;
-        assert!(matches!(w.start("t", "h2", "x", None).await, Err(RunError::Unavailable(_))));
-        assert_eq!(w.count("SELECT count(*) FROM agent_runs WHERE ended_ms IS NULL"), 1);
-    });
+    let (run, ..) = crash(
+        dir.path(),
+        |_: &_| Act::Hang,
+        fine,
+        async |w| {
+            reached(&w.model.begun, 1).await;
+            w.agents.shutdown().await;
+            assert!(matches!(w.start("t", "h2", "x", None).await, Err(RunError::Unavailable(_))));
+            assert_eq!(w.count("SELECT count(*) FROM agent_runs WHERE ended_ms IS NULL"), 1);
+        },
+    );
     finish(dir.path(), &run);
 }
 
 #[test]
 fn a_cancel_that_a_crash_overtook_still_ends_the_run() {
     let dir = tempfile::tempdir().unwrap();
-    let (run, ..) = crash(dir.path(), tool_then_done, |_: &Caller, _: &str, _: &Value| Act::Hang, async |w| {
-        reached(&w.tools.begun, 1).await;
-        w.agents.shutdown().await;
-        let cancelled = w.runs("ada").cancel("t", &w.runs("ada").find("t", "key-h1").await.unwrap().id).await.unwrap();
-        assert_eq!(cancelled, crate::agents::runs::Cancellation::Accepted);
-    });
+    let (run, ..) = crash(
+        dir.path(),
+        tool_then_done,
+        |_: &Caller, _: &str, _: &Value| Act::Hang,
+        async |w| {
+            reached(&w.tools.begun, 1).await;
+            w.agents.shutdown().await;
+            let cancelled =
+                w.runs("ada").cancel("t", &w.runs("ada").find("t", "key-h1").await.unwrap().id).await.unwrap();
+            assert_eq!(cancelled, crate::agents::runs::Cancellation::Accepted);
+        },
+    );
     runtime().block_on(async {
         let w = World::open(dir.path(), vec![agent("a", "")], tool_then_done, fine);
         w.agents.recover().await.unwrap();

@@ -188,7 +188,9 @@ async fn refused_inputs_store_nothing() {
     let w = World::open(dir.path(), vec![agent("a", "")], hello, fine);
     w.run("h1", "hi").await;
     let large = "x".repeat(1024 * 1024 + 1);
-    for (id, words, answers) in [("", "x", None), ("h2", "", None), ("h2", large.as_str(), None), ("h2", "x", Some("q"))] {
+    for (id, words, answers) in
+        [("", "x", None), ("h2", "", None), ("h2", large.as_str(), None), ("h2", "x", Some("q"))]
+    {
         assert!(matches!(w.start("t", id, words, answers).await, Err(RunError::Rejected(_))), "{id}");
     }
     let same_id = w.runs("ada").start("t", &input("h1", "x", None), "new key").await;
