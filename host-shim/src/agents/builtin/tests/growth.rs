@@ -24,7 +24,7 @@ async fn ctx_5_the_input_stays_under_each_windows_bound_at_every_turn() {
     let dir = tempfile::tempdir().unwrap();
     let agents = vec![agent("a", "context_tokens = 4000"), agent("b", "context_tokens = 12000")];
     let brain = |r: &ModelRequest| match r.call {
-        0 if r.messages.len() % 3 == 0 => calls(&[("send_member", "{}")]),
+        0 if r.messages.len().is_multiple_of(3) => calls(&[("send_member", "{}")]),
         _ => text(&"words ".repeat(60)),
     };
     let hand = |_: &Caller, _: &str, _: &Value| Act::Do(Ok("r".repeat(5_000)));

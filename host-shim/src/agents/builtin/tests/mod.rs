@@ -6,6 +6,7 @@ mod growth;
 mod loop_rules;
 mod openai;
 mod recovery;
+mod scripted;
 mod starts;
 
 use std::collections::{HashMap, HashSet};
@@ -110,7 +111,7 @@ pub struct World {
     pub tools: Arc<FakeTools>,
     pub disabled: Arc<FakeUsers>,
     pub agents: Arc<BuiltinAgents>,
-    pub ended: Mutex<broadcast::Receiver<EndedRun>>,
+    pub ended: tokio::sync::Mutex<broadcast::Receiver<EndedRun>>,
 }
 
 pub fn agent(name: &str, more: &str) -> AgentConfig {
@@ -150,7 +151,7 @@ impl World {
             dir.join("workspaces"),
         )
         .unwrap();
-        let ended = Mutex::new(agents.ended());
+        let ended = tokio::sync::Mutex::new(agents.ended());
         Self { db, model, tools, disabled, agents, ended }
     }
 
@@ -170,11 +171,9 @@ impl World {
 
     /// Waits for the event of this run and reads it.
     pub async fn until_event(&self, run: &Run) -> Run {
-        #[allow(clippy::await_holding_lock)]
-        {
-            let mut ended = self.ended.lock().unwrap();
-            while ended.recv().await.unwrap().run != run.id {}
-        }
+        let mut ended = self.ended.lock().await;
+        while ended.recv().await.unwrap().run != run.id {}
+        drop(ended);
         self.runs("ada").get(&run.thread, &run.id).await.unwrap()
     }
 
