@@ -171,9 +171,10 @@ struct Wrong(Vec<String>, String);
 impl RawServer {
     fn check(self) -> Result<Server, Wrong> {
         let path = |key: &str| vec!["server".to_owned(), key.to_owned()];
-        let bind = self.bind.parse().map_err(|_| {
-            Wrong(path("bind"), "give an IP address and a port, for example \"127.0.0.1:8765\"".into())
-        })?;
+        let bind = self
+            .bind
+            .parse()
+            .map_err(|_| Wrong(path("bind"), "give an IP address and a port, for example \"127.0.0.1:8765\"".into()))?;
         let mut public_origins = Vec::new();
         for (index, text) in self.public_origins.iter().enumerate() {
             let origin = Origin::parse(text).ok_or_else(|| {
@@ -243,17 +244,16 @@ impl Config {
         let whole_part = |table| toml::de::Deserializer::from(Spanned::new(whole.span(), table));
 
         let raw = Raw::deserialize(whole_part(host)).map_err(|e| located.error(&e, Some(&whole)))?;
-        let agents =
-            AgentsConfig::deserialize(whole_part(agents)).map_err(|e| {
-                let mut error = located.error(&e, Some(&whole));
-                if let ConfigError::Invalid { key, message, .. } = &mut error
-                    && !key.contains('.')
-                    && message.starts_with("unknown field")
-                {
-                    message.push_str("; the host's own parts are `server`, `engine`, `reconnect` and `team`");
-                }
-                error
-            })?;
+        let agents = AgentsConfig::deserialize(whole_part(agents)).map_err(|e| {
+            let mut error = located.error(&e, Some(&whole));
+            if let ConfigError::Invalid { key, message, .. } = &mut error
+                && !key.contains('.')
+                && message.starts_with("unknown field")
+            {
+                message.push_str("; the host's own parts are `server`, `engine`, `reconnect` and `team`");
+            }
+            error
+        })?;
 
         let wrong = |Wrong(path, message): Wrong| located.at(&whole, &path, message);
         let engine = raw.engine;

@@ -94,8 +94,21 @@ mod tests {
     #[test]
     fn whatever_is_not_an_origin_is_none() {
         for text in [
-            "", "null", "teams.example.com", "ftp://x", "https://", "https://a/b", "https://a:b", "https://a:", "https://a:99999",
-            "https://user@a", "https://a?b", "http://[::1", "http://[zz]:1", "https://a b", "https://ä.example",
+            "",
+            "null",
+            "teams.example.com",
+            "ftp://x",
+            "https://",
+            "https://a/b",
+            "https://a:b",
+            "https://a:",
+            "https://a:99999",
+            "https://user@a",
+            "https://a?b",
+            "http://[::1",
+            "http://[zz]:1",
+            "https://a b",
+            "https://ä.example",
         ] {
             assert!(Origin::parse(text).is_none(), "{text}");
         }

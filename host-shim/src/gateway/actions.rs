@@ -44,7 +44,9 @@ pub(super) async fn call(
     body: JsonObject,
 ) -> Result<Response, Problem> {
     let named = |name: &str| {
-        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
     let action = action.ok().map(|Path(name)| name).filter(|name| named(name)).ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "unknown_action", "There is no such action; list them with GET.")
@@ -52,10 +54,8 @@ pub(super) async fn call(
     let team = app.parts.team.clone();
     let runs = app.parts.agents.capability(caller.user());
     let who = Caller::owner(caller.user());
-    let answer = app
-        .calls
-        .run(caller.user(), async move { team.call_action(who, runs, &action, &body.text).await })
-        .await?;
+    let answer =
+        app.calls.run(caller.user(), async move { team.call_action(who, runs, &action, &body.text).await }).await?;
     Ok(json_text(answer))
 }
 

@@ -104,9 +104,10 @@ pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Js
         return Err(origin_required());
     }
     only_members(&body, &["secret"])?;
-    let secret = body.members.get("secret").and_then(|value| value.as_str()).ok_or_else(|| {
-        Problem::invalid("text_required", "Give the secret of the sign-in link as text.", "secret")
-    })?;
+    let secret =
+        body.members.get("secret").and_then(|value| value.as_str()).ok_or_else(|| {
+            Problem::invalid("text_required", "Give the secret of the sign-in link as text.", "secret")
+        })?;
     let session = app.parts.users.redeem(secret).await?;
     let cookie = app.cookie.header(&headers, &session.secret, SESSION_LIFETIME_MS / 1000)?;
     tracing::info!("somebody signed in");

@@ -91,14 +91,19 @@ pub(super) async fn begin(State(app): State<App>, caller: SignedIn, body: JsonOb
     if !app.parts.agents.catalogue(&user).iter().any(|card| card.name == agent) {
         return Err(Problem {
             field: Some("agent".into()),
-            ..Problem::new(StatusCode::NOT_FOUND, "agent_not_found", "You have no such agent; GET /api/agents lists yours.")
+            ..Problem::new(
+                StatusCode::NOT_FOUND,
+                "agent_not_found",
+                "You have no such agent; GET /api/agents lists yours.",
+            )
         });
     }
     let work = {
         let app = app.clone();
         async move {
             let runs = app.parts.agents.capability(&user).runs;
-            let title: String = message.text.lines().next().unwrap_or_default().trim().chars().take(MAX_TITLE).collect();
+            let title: String =
+                message.text.lines().next().unwrap_or_default().trim().chars().take(MAX_TITLE).collect();
             match runs.create_thread(&thread, &agent, &title).await {
                 Ok(()) => {}
                 // The agent was in the catalogue, so the id is another agent's.

@@ -119,7 +119,8 @@ impl Live {
         let event = Event::default().event("changed");
         match change {
             Change::Topic { topic, revision } => {
-                let id = if self.subscription.of_one_team() { revision.to_string() } else { format!("{topic}:{revision}") };
+                let id =
+                    if self.subscription.of_one_team() { revision.to_string() } else { format!("{topic}:{revision}") };
                 // A line break would end the id; a topic has none, and if one
                 // had, the event goes without.
                 let event = if id.contains(['\n', '\r', '\0']) { event } else { event.id(id) };

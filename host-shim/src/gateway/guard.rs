@@ -48,9 +48,8 @@ impl Guard {
     fn admit(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
         let host = one(headers, header::HOST)?.ok_or_else(|| forbidden("host_not_allowed", WRONG_HOST))?;
         // The same name with the scheme's own port is the same host.
-        let known = |host: &str| {
-            [false, true].iter().find_map(|secure| self.origins.get(Origin::new(*secure, host)?.host()))
-        };
+        let known =
+            |host: &str| [false, true].iter().find_map(|secure| self.origins.get(Origin::new(*secure, host)?.host()));
         let allowed = known(host).ok_or_else(|| forbidden("host_not_allowed", WRONG_HOST))?;
         if uri.authority().is_some_and(|authority| known(authority.as_str()).is_none()) {
             return Err(forbidden("host_not_allowed", WRONG_HOST));
@@ -141,22 +140,48 @@ mod tests {
 
     #[test]
     fn only_own_hosts_and_their_own_origin() {
-        let guard = Guard::new("127.0.0.1:8765".parse().unwrap(), &[Origin::parse("https://teams.example.com").unwrap()]);
+        let guard =
+            Guard::new("127.0.0.1:8765".parse().unwrap(), &[Origin::parse("https://teams.example.com").unwrap()]);
         let host = Some("host_not_allowed".to_owned());
         let origin = Some("origin_not_allowed".to_owned());
-        for good in ["127.0.0.1:8765", "localhost:8765", "LOCALHOST:8765", "[::1]:8765", "teams.example.com", "teams.example.com:443"] {
+        for good in [
+            "127.0.0.1:8765",
+            "localhost:8765",
+            "LOCALHOST:8765",
+            "[::1]:8765",
+            "teams.example.com",
+            "teams.example.com:443",
+        ] {
             assert_eq!(code(&guard, "/", &[("host", good)]), None, "{good}");
         }
-        for bad in ["", "evil.example", "127.0.0.1", "127.0.0.1:80", "localhost:8766", "127.0.0.1:8765.evil.example", "teams.example.com:8765"] {
+        for bad in [
+            "",
+            "evil.example",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "localhost:8766",
+            "127.0.0.1:8765.evil.example",
+            "teams.example.com:8765",
+        ] {
             assert_eq!(code(&guard, "/", &[("host", bad)]), host, "{bad}");
         }
         assert_eq!(code(&guard, "/", &[]), host);
         assert_eq!(code(&guard, "http://evil.example/", &[("host", "localhost:8765")]), host);
-        assert_eq!(code(&guard, "/", &[("host", "localhost:8765"), ("host", "evil.example")]), Some("header_not_allowed".into()));
+        assert_eq!(
+            code(&guard, "/", &[("host", "localhost:8765"), ("host", "evil.example")]),
+            Some("header_not_allowed".into())
+        );
 
         assert_eq!(code(&guard, "/", &[("host", "localhost:8765"), ("origin", "http://localhost:8765")]), None);
         assert_eq!(code(&guard, "/", &[("host", "teams.example.com"), ("origin", "https://teams.example.com")]), None);
-        for bad in ["null", "http://evil.example", "http://127.0.0.1:8765", "https://localhost:8765", "http://localhost:3000", "https://teams.example.com"] {
+        for bad in [
+            "null",
+            "http://evil.example",
+            "http://127.0.0.1:8765",
+            "https://localhost:8765",
+            "http://localhost:3000",
+            "https://teams.example.com",
+        ] {
             assert_eq!(code(&guard, "/", &[("host", "localhost:8765"), ("origin", bad)]), origin, "{bad}");
         }
     }

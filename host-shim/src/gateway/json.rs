@@ -254,7 +254,9 @@ mod tests {
     fn what_is_no_json_object_is_refused() {
         assert_eq!(refused("[]").0, "object_required");
         assert_eq!(refused("\"x\"").0, "object_required");
-        for text in ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":1e999}", "{\"a\":\"\n\"}"] {
+        for text in
+            ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":1e999}", "{\"a\":\"\n\"}"]
+        {
             assert_eq!(refused(text).0, "invalid_json", "{text}");
         }
         assert_eq!(parse(b"{\"a\":\"\xff\"}".to_vec()).unwrap_err().code, "invalid_unicode");

@@ -74,7 +74,15 @@ mod tests {
     fn only_the_exact_form_is_looked_at() {
         let good = Secret::new("att_").unwrap().text;
         assert!(Presented::parse("", &good).is_none());
-        for bad in ["", "att_", "att_.", &good[..good.len() - 1], &format!("{good}0"), &good.to_uppercase(), &good.replace('.', "")] {
+        for bad in [
+            "",
+            "att_",
+            "att_.",
+            &good[..good.len() - 1],
+            &format!("{good}0"),
+            &good.to_uppercase(),
+            &good.replace('.', ""),
+        ] {
             assert!(Presented::parse("att_", bad).is_none(), "{bad}");
         }
     }

@@ -154,7 +154,8 @@ impl Users {
             }
         };
         let valid = self.db.read(|c| {
-            Ok(c.prepare_cached(sql)?.query_row(params![identity.id, identity.user, now], |row| row.get::<_, bool>(0))?)
+            Ok(c.prepare_cached(sql)?
+                .query_row(params![identity.id, identity.user, now], |row| row.get::<_, bool>(0))?)
         });
         valid.unwrap_or_else(|error| {
             tracing::error!(%error, "the user database cannot answer");
