@@ -139,9 +139,14 @@ CREATE TABLE sign_in_links (
 
 impl Users {
     /// Opens the users of this database and makes or migrates their tables.
-    /// Harmless when repeated. Waits for the disk; meant for the start.
-    pub fn open(db: Database, clock: Arc<dyn Clock>) -> Result<Arc<Self>, UserError> {
-        db.migrate("users", &[SCHEMA]).map_err(UserError::Database)?;
+    /// Harmless when repeated.
+    pub async fn open(db: Database, clock: Arc<dyn Clock>) -> Result<Arc<Self>, UserError> {
+        let tables = db.clone();
+        tokio::task::spawn_blocking(move || tables.migrate("users", &[SCHEMA]))
+            .await
+            .map_err(anyhow::Error::from)
+            .flatten()
+            .map_err(UserError::Database)?;
         Ok(Arc::new(Self { db, clock }))
     }
 

@@ -18,13 +18,13 @@ struct Fixture {
     users: Arc<Users>,
 }
 
-fn fixture() -> Fixture {
+async fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(TestClock(AtomicU64::new(START)));
     let db = Database::open(&folder.path().join("test.db")).unwrap();
-    let users = Users::open(db.clone(), clock.clone()).unwrap();
+    let users = Users::open(db.clone(), clock.clone()).await.unwrap();
     // Opening again changes nothing.
-    Users::open(db, clock.clone()).unwrap();
+    Users::open(db, clock.clone()).await.unwrap();
     Fixture { folder, clock, users }
 }
 
@@ -47,7 +47,7 @@ fn ids_have_one_form() {
 
 #[tokio::test]
 async fn the_first_start_makes_the_local_user_once() {
-    let f = fixture();
+    let f = fixture().await;
     assert!(f.users.first_start().await.unwrap());
     assert!(!f.users.first_start().await.unwrap());
     let users = f.users.list().unwrap();
@@ -64,7 +64,7 @@ async fn the_first_start_makes_the_local_user_once() {
 
 #[tokio::test]
 async fn adding_and_disabling_are_refused_by_name() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     assert!(matches!(f.users.add("ann").await, Err(UserError::Exists(_))));
     assert!(matches!(f.users.add("Ann").await, Err(UserError::BadId(_))));
@@ -82,7 +82,7 @@ async fn adding_and_disabling_are_refused_by_name() {
 
 #[tokio::test]
 async fn a_token_works_until_it_is_revoked() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     for bad in ["", "   ", "a\nb", &"x".repeat(81)] {
         assert!(matches!(f.users.add_token("ann", bad).await, Err(UserError::BadTokenName)), "{bad}");
@@ -117,7 +117,7 @@ async fn a_token_works_until_it_is_revoked() {
 
 #[tokio::test]
 async fn a_disabled_users_tokens_rest_and_its_sessions_end() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     let token = f.users.add_token("ann", "x").await.unwrap();
     let session = f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_disabled_users_tokens_rest_and_its_sessions_end() {
 
 #[tokio::test]
 async fn a_link_works_once_and_for_ten_minutes() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     let link = f.users.sign_in_link("ann").await.unwrap();
     assert_eq!(link.expires_at(), "2027-01-15T08:10:00.000Z");
@@ -171,7 +171,7 @@ async fn a_link_works_once_and_for_ten_minutes() {
 
 #[tokio::test]
 async fn a_session_ends_by_sign_out_and_by_time() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     let begin = async || f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
     let (one, two) = (begin().await, begin().await);
@@ -191,7 +191,7 @@ async fn a_session_ends_by_sign_out_and_by_time() {
 
 #[tokio::test]
 async fn the_command_lines_token_file_is_private_and_mended() {
-    let f = fixture();
+    let f = fixture().await;
     assert_eq!(f.users.ensure_cli_token(f.folder.path()).await.unwrap(), None);
     f.users.first_start().await.unwrap();
     let file = f.users.ensure_cli_token(f.folder.path()).await.unwrap().unwrap();
@@ -215,7 +215,7 @@ async fn the_command_lines_token_file_is_private_and_mended() {
 
 #[tokio::test]
 async fn no_secret_is_stored() {
-    let f = fixture();
+    let f = fixture().await;
     f.users.add("ann").await.unwrap();
     let token = f.users.add_token("ann", "x").await.unwrap();
     let session = f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
