@@ -1,0 +1,184 @@
+//! Admit one job: look at its conversation, freeze its input with a slot,
+//! then ask the host.
+
+use alloc::string::String;
+
+use super::advance::{Step, hold};
+use super::collect::{self, Attempt, Seen, say};
+use super::connect;
+use super::finish::{Ending, finish};
+use super::freeze::freeze;
+use super::topic;
+use crate::domain::error::Result;
+use crate::domain::job::{Failure, Phase, Wait};
+use crate::domain::machine::{Event, step};
+use crate::domain::schedule;
+use crate::host::{RunError, Runs};
+use crate::store::records::{Frozen, Job, Work};
+use crate::store::{Db, TeamTx, keys, parse, read, transact};
+
+/// What the conversation says before anything is frozen.
+enum Ready {
+    Yes,
+    /// Not now; nothing was frozen, no slot was taken.
+    Hold {
+        code: &'static str,
+        message: String,
+        disconnect: bool,
+    },
+    Never(Failure),
+}
+
+/// Tries to start one job. True: something changed.
+pub fn admit(s: &Step, n: u32) -> Result<bool> {
+    let job = read(s.host, |db| TeamTx::load(db, s.owner, s.team)?.job(n))?;
+    if !job.phase.wants_slot() {
+        return Ok(false);
+    }
+    match ready(s.runs, &job) {
+        Ready::Yes => {}
+        Ready::Hold { code, message, disconnect } => {
+            put_back(s, n, code, &message)?;
+            if disconnect {
+                connect::disconnected(s.host, s.owner, s.team, &collect::as_disconnect(code, &message))?;
+            }
+            return Ok(true);
+        }
+        Ready::Never(failure) => return fail(s, n, &failure),
+    }
+    let Some((job, frozen)) = take_slot(s, n)? else { return Ok(false) };
+    let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
+    s.record(n, seen)?;
+    Ok(true)
+}
+
+/// A conversation that is busy or has an open question takes nothing new, and
+/// an answer is for its own question only.
+fn ready(runs: &dyn Runs, job: &Job) -> Ready {
+    let state = match runs.state(&job.thread, None) {
+        Ok(state) => state,
+        // A fresh conversation has no state yet.
+        Err(RunError::NotFound(_)) => return Ready::Yes,
+        Err(error) => {
+            return match collect::not_admitted(job, &error) {
+                Seen::NotNow { code, message, disconnect } => Ready::Hold { code, message, disconnect },
+                Seen::Never(failure) => Ready::Never(failure),
+                _ => Ready::Hold { code: "host_unavailable", message: say(&error), disconnect: false },
+            };
+        }
+    };
+    if state.active_run.is_some() {
+        let message = String::from("The conversation is busy with a run outside the team's work.");
+        return Ready::Hold { code: "conversation_busy", message, disconnect: false };
+    }
+    let open = || state.open_question.is_some() || !state.interrupts.is_empty();
+    match &job.phase {
+        Phase::Answered { answer, .. } => {
+            let same = match &answer.wait {
+                Wait::Question { id, .. } => state.open_question.as_ref().is_some_and(|q| &q.id == id),
+                Wait::Interrupts { open } => open.iter().all(|o| state.interrupts.iter().any(|i| i.id == o.id)),
+            };
+            if same { Ready::Yes } else { Ready::Never(changed()) }
+        }
+        _ if open() => Ready::Hold {
+            code: "conversation_has_open_question",
+            message:
+                "A question in this conversation is not answered; it blocks new work there until somebody answers it."
+                    .into(),
+            disconnect: false,
+        },
+        _ => Ready::Yes,
+    }
+}
+
+fn changed() -> Failure {
+    Failure {
+        code: "clarification_changed".into(),
+        message: "The question was answered or replaced in the conversation itself. Inspect the conversation.".into(),
+    }
+}
+
+/// Whether the job is the first unfinished one of its conversation.
+fn is_head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<bool> {
+    let found = db.scan_prefix(&keys::work_thread(owner, &job.thread), 1)?;
+    let Some((key, value)) = found.first() else { return Ok(false) };
+    let work: Work = parse(key, value)?;
+    Ok(work.team == team && work.job == job.n)
+}
+
+/// Freezes the input and takes a slot, if one is free: one commit, which reads
+/// only the job, its conversation's head, the slots and the round.
+fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
+    let now = s.host.now_ms();
+    let taken = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let mut job = team.job(n)?;
+        let before = job.phase.clone();
+        let slots = db.scan_prefix(keys::slots(), s.slots)?;
+        if slots.len() >= s.slots as usize || !is_head(db, s.owner, s.team, &job)? {
+            return Ok(None);
+        }
+        let Some(phase) = step(&before, Event::Freeze) else { return Ok(None) };
+        let frozen = freeze(&team, &mut job)?;
+        job.phase = phase;
+        team.save_job(&before, &job, now)?;
+        serve(db, s)?;
+        let revision = team.finish()?;
+        Ok(Some((job, frozen, revision)))
+    })?;
+    Ok(taken.map(|(job, frozen, revision)| {
+        s.host.publish(s.owner, &topic(s.team), revision);
+        (job, frozen)
+    }))
+}
+
+/// The owner had its attempt: it goes to the end of the round.
+fn serve(db: &Db, s: &Step) -> Result<()> {
+    let stored: alloc::vec::Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+    let mut round: alloc::vec::Vec<String> = stored.into_iter().filter(|o| s.round.contains(o)).collect();
+    for owner in s.round {
+        if !round.contains(owner) {
+            round.push(owner.clone());
+        }
+    }
+    db.put(keys::ROUND, &schedule::served(round, s.owner))
+}
+
+/// Leaves the job in the queue with the reason and a growing pause. The
+/// attempt counts as the owner's turn.
+fn put_back(s: &Step, n: u32, code: &'static str, message: &str) -> Result<()> {
+    let now = s.host.now_ms();
+    let revision = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let mut job = team.job(n)?;
+        if !job.phase.wants_slot() {
+            return Ok(None);
+        }
+        job.hold = Some(hold(&job, code, message, now));
+        team.save_job(&job.phase.clone(), &job, now)?;
+        serve(db, s)?;
+        team.finish().map(Some)
+    })?;
+    if let Some(revision) = revision {
+        s.host.publish(s.owner, &topic(s.team), revision);
+    }
+    Ok(())
+}
+
+/// Ends a job that can never start.
+fn fail(s: &Step, n: u32, failure: &Failure) -> Result<bool> {
+    let now = s.host.now_ms();
+    let revision = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let mut job = team.job(n)?;
+        let before = job.phase.clone();
+        let Some(phase) = step(&before, Event::Failed) else { return Ok(None) };
+        job.phase = phase;
+        finish(&team, &before, job, Ending::Failed(failure.clone()), now)?;
+        team.finish().map(Some)
+    })?;
+    if let Some(revision) = revision {
+        s.host.publish(s.owner, &topic(s.team), revision);
+    }
+    Ok(revision.is_some())
+}

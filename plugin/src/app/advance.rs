@@ -1,0 +1,233 @@
+//! One bounded step of one team: collect what ended, then admit what the
+//! permit allows. Nothing here waits; whatever is repeated is the same.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::collect::{self, Seen};
+use super::finish::{Ending, finish};
+use super::{admit, connect, settings, topic};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::{Hold, Phase};
+use crate::domain::machine::{Event, step};
+use crate::domain::{ids, limits};
+use crate::host::{Host, Runs};
+use crate::store::records::{Frozen, Job};
+use crate::store::{TeamTx, commit_lock, read, step_lock, transact};
+
+/// What one step may do, as planned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permit {
+    /// Jobs to ask the host about.
+    pub collect: Vec<u32>,
+    /// Jobs that may try to start, in order.
+    pub admit: Vec<u32>,
+    /// The round of owners as planned.
+    pub round: Vec<String>,
+}
+
+/// True: something changed.
+pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result<bool> {
+    let permit: Permit = serde_json::from_str(permit)
+        .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
+    let settings = settings(host)?;
+    let Ok(_step) = host.lock(&step_lock(owner, team), 0) else { return Ok(false) };
+    let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
+    let step = Step { host, owner, team, runs: &*runs, slots: settings.slots, round: &permit.round };
+    let until = host.now_ms().saturating_add(limits::STEP_MS);
+    let mut changed = false;
+    for n in &permit.collect {
+        changed |= step.collect(*n)?;
+        if host.now_ms() > until || host.lookup(owner, team).is_none() {
+            return Ok(true);
+        }
+    }
+    for n in &permit.admit {
+        changed |= admit::admit(&step, *n)?;
+        if host.now_ms() > until || host.lookup(owner, team).is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(changed)
+}
+
+/// A team's step under way: it holds the team's step lock.
+pub struct Step<'a> {
+    pub host: &'a dyn Host,
+    pub owner: &'a str,
+    pub team: &'a str,
+    pub runs: &'a dyn Runs,
+    pub slots: u32,
+    pub round: &'a [String],
+}
+
+impl Step<'_> {
+    pub fn lock(&self) -> String {
+        commit_lock(self.owner, self.team)
+    }
+
+    /// Asks the host about one job and stores what it says.
+    fn collect(&self, n: u32) -> Result<bool> {
+        let (job, frozen) = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let job = team.job(n)?;
+            let frozen: Option<Frozen> = match job.phase {
+                Phase::Starting | Phase::Resuming { .. } => db.get(&team.keys.input(n))?,
+                _ => None,
+            };
+            Ok((job, frozen))
+        })?;
+        if !job.phase.holds_slot() {
+            return Ok(false);
+        }
+        let seen = collect::ask(self.runs, &job, frozen.as_ref());
+        self.record(n, seen)
+    }
+
+    /// Stores an observation: the job is read again, since a cancel may have
+    /// come in while the host was asked, and what does not fit any more is
+    /// dropped.
+    pub fn record(&self, n: u32, seen: Seen) -> Result<bool> {
+        if seen == Seen::Nothing {
+            return self.clear_hold(n);
+        }
+        let now = self.host.now_ms();
+        let revision = transact(self.host, &self.lock(), |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let job = team.job(n)?;
+            if !apply(&team, job, &seen, now)? {
+                return Ok(None);
+            }
+            team.finish().map(Some)
+        })?;
+        if let Some(revision) = revision {
+            self.host.publish(self.owner, &topic(self.team), revision);
+        }
+        match seen {
+            Seen::NotNow { code, message, disconnect: true } | Seen::Later { code, message, disconnect: true } => {
+                connect::disconnected(self.host, self.owner, self.team, &collect::as_disconnect(code, &message))?;
+            }
+            _ => {}
+        }
+        Ok(revision.is_some())
+    }
+
+    /// The host answers again: whatever held the job is over.
+    fn clear_hold(&self, n: u32) -> Result<bool> {
+        let held = read(self.host, |db| Ok(TeamTx::load(db, self.owner, self.team)?.job(n)?.hold.is_some()))?;
+        if !held {
+            return Ok(false);
+        }
+        let now = self.host.now_ms();
+        let revision = transact(self.host, &self.lock(), |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let mut job = team.job(n)?;
+            if job.phase.finished() || job.hold.take().is_none() {
+                return Ok(None);
+            }
+            team.save_job(&job.phase.clone(), &job, now)?;
+            team.finish().map(Some)
+        })?;
+        if let Some(revision) = revision {
+            self.host.publish(self.owner, &topic(self.team), revision);
+        }
+        Ok(false)
+    }
+}
+
+/// Applies an observation to a job inside a transaction. False: it came late
+/// and changed nothing.
+fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
+    let before = job.phase.clone();
+    if before.finished() || !before.holds_slot() {
+        return Ok(false);
+    }
+    let cancelling = matches!(before, Phase::Cancelling { .. });
+    let mut ending = None;
+    let event = match seen {
+        Seen::Nothing => return Ok(false),
+        Seen::Later { code, message, .. } => {
+            job.hold = Some(hold(&job, code, message, now));
+            team.save_job(&before, &job, now)?;
+            return Ok(true);
+        }
+        Seen::Started { run } => Event::Started { run: run.clone() },
+        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped | Seen::Never(_) if cancelling => Event::Stopped,
+        Seen::Ended { run, ending: end } => {
+            ending = Some(end.clone());
+            match end {
+                Ending::Completed { .. } => Event::Completed { run: run.clone() },
+                _ => Event::Failed,
+            }
+        }
+        Seen::Asked { run, wait } => Event::Asked { run: run.clone(), wait: wait.clone() },
+        Seen::NotNow { .. } => Event::NotAdmitted,
+        Seen::Never(failure) => {
+            ending = Some(Ending::Failed(failure.clone()));
+            Event::Failed
+        }
+        Seen::Lost => Event::Lost { key: run_key(team, &job) },
+        Seen::CancelAccepted { run } => {
+            // The run may have been found only now.
+            if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
+                job.phase = phase;
+            }
+            Event::CancelAccepted
+        }
+        Seen::Stopped => return Ok(false),
+    };
+    let Some(phase) = step(&job.phase, event) else { return Ok(false) };
+    job.phase = phase;
+    job.hold = match seen {
+        Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
+        // Whether the host names the run later is looked at, ever more seldom.
+        Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
+        _ => None,
+    };
+    if job.phase.finished() {
+        let ending = ending.unwrap_or(Ending::Cancelled { note: None });
+        finish(team, &before, job, ending, now)?;
+        return Ok(true);
+    }
+    if !matches!(seen, Seen::NotNow { .. }) && matches!(before, Phase::Starting) {
+        drop_notices(team, &job)?;
+    }
+    team.save_job(&before, &job, now)?;
+    Ok(true)
+}
+
+const UNKNOWN: &str =
+    "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
+
+/// The key of a job's newest attempt.
+pub fn run_key(team: &TeamTx, job: &Job) -> String {
+    match &job.phase {
+        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
+        Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
+        _ => ids::run_key(&team.team.nonce, &job.id),
+    }
+}
+
+/// The next hold: a longer pause after each refusal in a row.
+pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
+    let tries = job.hold.as_ref().map_or(0, |h| h.tries).saturating_add(1);
+    Hold { code: code.into(), message: message.into(), tries, next_at: now.saturating_add(limits::pause_ms(tries)) }
+}
+
+/// The notices that an input carried have arrived with its run.
+fn drop_notices(team: &TeamTx, job: &Job) -> Result<()> {
+    if let Some(frozen) = team.db.get::<Frozen>(&team.keys.input(job.n))? {
+        for n in frozen.notices {
+            team.db.delete(&team.keys.notice(&job.thread, n))?;
+        }
+    }
+    Ok(())
+}
+
+/// The line for the log of a step that failed.
+pub fn failed_step(team: &str, error: &Error) -> String {
+    format!("a step of team {team} failed: {}", error.code)
+}

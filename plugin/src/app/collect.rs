@@ -1,0 +1,345 @@
+//! What the host says of one job, and what that means for it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::finish::Ending;
+use crate::domain::error::Error;
+use crate::domain::job::{Answered, Failure, OpenInterrupt, Phase, Wait};
+use crate::domain::{limits, text};
+use crate::host::{Cancellation, Input, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
+use crate::store::records::{Frozen, FrozenInput, Job};
+
+/// One observation of the host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// At work, as before.
+    Nothing,
+    /// The run exists and has not ended.
+    Started {
+        run: String,
+    },
+    Ended {
+        run: String,
+        ending: Ending,
+    },
+    Asked {
+        run: String,
+        wait: Wait,
+    },
+    /// Nothing was admitted: back to the queue.
+    NotNow {
+        code: &'static str,
+        message: String,
+        disconnect: bool,
+    },
+    /// Nothing was admitted, and it never can be.
+    Never(Failure),
+    /// The host could not be asked; whatever was true still is.
+    Later {
+        code: &'static str,
+        message: String,
+        disconnect: bool,
+    },
+    /// The outcome is unknown, and the host cannot tell.
+    Lost,
+    /// The host took note of a cancel.
+    CancelAccepted {
+        run: String,
+    },
+    /// Nothing runs any more (or ever did), after a cancel.
+    Stopped,
+}
+
+/// The first attempt of a frozen input in this very step: a refusal says that
+/// nothing was admitted. At every later attempt an earlier one may have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    First,
+    Again,
+}
+
+/// Sends a frozen input. `member`: the conversation is a member's.
+pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Seen {
+    let asked = match &frozen.input {
+        FrozenInput::Message { id, text, answers, provenance } => {
+            let input = Input {
+                message_id: id.clone(),
+                text: text.clone(),
+                answers: answers.clone(),
+                provenance: provenance.clone(),
+            };
+            runs.start(&job.thread, &input, &frozen.key)
+        }
+        FrozenInput::Interrupts { answers } => {
+            let answers: Vec<InterruptAnswer> = answers
+                .iter()
+                .map(|a| InterruptAnswer { checkpoint: a.checkpoint.clone(), id: a.id.clone(), value: a.value.clone() })
+                .collect();
+            runs.resume(&job.thread, &answers, &frozen.key)
+        }
+    };
+    match asked {
+        Ok(run) => look(runs, job, &run),
+        Err(error) => refused(runs, job, &frozen.key, error, attempt),
+    }
+}
+
+fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Attempt) -> Seen {
+    match error {
+        RunError::TimedOut => {
+            return later(
+                "host_timeout",
+                "The host did not answer in time; it is asked again with the same key.",
+                false,
+            );
+        }
+        RunError::Other(why) if attempt == Attempt::First => {
+            return later(
+                "host_unclear",
+                &format!("The host's answer was unclear ({why}); it is asked again with the same key."),
+                false,
+            );
+        }
+        RunError::Other(_) => return Seen::Lost,
+        _ => {}
+    }
+    if attempt == Attempt::Again && error != RunError::KeyConflict {
+        // An earlier attempt may have been admitted. Only the host can say that it was not.
+        match runs.find(&job.thread, key) {
+            Ok(run) => return look(runs, job, &run),
+            Err(RunError::NotFound(_)) => {}
+            Err(RunError::Other(_)) => return Seen::Lost,
+            Err(other) => {
+                let disconnect = matches!(other, RunError::Denied(_)) && job.member.is_some();
+                return later(
+                    "host_unclear",
+                    &format!("Whether the run exists is not known yet ({}).", say(&other)),
+                    disconnect,
+                );
+            }
+        }
+    }
+    not_admitted(job, &error)
+}
+
+/// What a refusal means when nothing was admitted.
+pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
+    let member = job.member.is_some();
+    let why = say(error);
+    match error {
+        RunError::Busy(_) => {
+            not_now("conversation_busy", format!("The conversation is busy in the host: {why}."), false)
+        }
+        RunError::Denied(_) if member => {
+            not_now("denied", format!("The host denies access: {why}. Resolve it, then reconnect."), true)
+        }
+        RunError::Denied(_) | RunError::NotFound(_) if !member => {
+            let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
+            if tries >= limits::RECEIPT_TRIES {
+                return Seen::Never(Failure {
+                    code: "conversation_denied".into(),
+                    message: format!("The conversation that asked cannot be reached: {why}."),
+                });
+            }
+            not_now("conversation_denied", format!("The conversation that asked cannot be reached: {why}."), false)
+        }
+        RunError::NotFound(_) => not_now(
+            "conversation_missing",
+            format!("The member's conversation is missing: {why}. Reconnect makes it again."),
+            true,
+        ),
+        RunError::Rejected(_) => {
+            Seen::Never(Failure { code: "rejected".into(), message: format!("The host rejects this run: {why}.") })
+        }
+        RunError::KeyConflict => Seen::Never(Failure {
+            code: "key_conflict".into(),
+            message: "The host knows this job's key with another input. Inspect the conversation.".into(),
+        }),
+        _ => {
+            let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
+            not_now(
+                "host_unavailable",
+                format!("The host cannot start it now: {why}."),
+                tries >= limits::FAILURES_TO_DISCONNECT,
+            )
+        }
+    }
+}
+
+/// Asks the host about a job that is under way.
+pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
+    match (&job.phase, frozen) {
+        (Phase::Starting | Phase::Resuming { .. }, Some(frozen)) => send(runs, job, frozen, Attempt::Again),
+        (Phase::Running { run }, _) => match runs.get(&job.thread, run) {
+            Ok(found) => look(runs, job, &found),
+            Err(RunError::NotFound(_)) => Seen::Lost,
+            Err(error) => cannot_ask(job, &error),
+        },
+        (Phase::Cancelling { run: Some(run), accepted, .. }, _) => stop(runs, job, run, *accepted),
+        (Phase::Cancelling { run: None, key, .. }, _) => match runs.find(&job.thread, key) {
+            Ok(found) => stop(runs, job, &found.id, false),
+            Err(RunError::NotFound(_)) => Seen::Stopped,
+            Err(RunError::Other(_)) => Seen::Lost,
+            Err(error) => cannot_ask(job, &error),
+        },
+        (Phase::Unknown { key, .. }, _) => match runs.find(&job.thread, key) {
+            Ok(found) => look(runs, job, &found),
+            Err(RunError::Denied(why)) => cannot_ask(job, &RunError::Denied(why)),
+            Err(_) => later(
+                "outcome_unknown",
+                "Nobody knows what became of its run. Look at the conversation, then settle the job.",
+                false,
+            ),
+        },
+        _ => Seen::Nothing,
+    }
+}
+
+fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
+    if accepted {
+        return match runs.get(&job.thread, run) {
+            Ok(found) if ended(found.status) => Seen::Stopped,
+            Ok(_) => Seen::Nothing,
+            Err(RunError::NotFound(_)) => Seen::Stopped,
+            Err(error) => cannot_ask(job, &error),
+        };
+    }
+    match runs.cancel(&job.thread, run) {
+        Ok(Cancellation::Stopped) => Seen::Stopped,
+        Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
+        Err(RunError::NotFound(_)) => Seen::Stopped,
+        Err(error) => cannot_ask(job, &error),
+    }
+}
+
+fn ended(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled | RunStatus::Interrupted)
+}
+
+/// A read or a cancel that the host did not carry out.
+fn cannot_ask(job: &Job, error: &RunError) -> Seen {
+    let why = say(error);
+    if matches!(error, RunError::Denied(_)) {
+        return later(
+            "denied",
+            &format!("The host denies access: {why}. Resolve it, then reconnect."),
+            job.member.is_some(),
+        );
+    }
+    let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
+    later("host_unavailable", &format!("The host cannot be asked now: {why}."), tries >= limits::FAILURES_TO_DISCONNECT)
+}
+
+/// What a run's status, and where it ended its conversation, mean.
+fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
+    let failed = |code: &str, message: String| Seen::Ended {
+        run: run.id.clone(),
+        ending: Ending::Failed(Failure { code: code.into(), message }),
+    };
+    match run.status {
+        RunStatus::Pending | RunStatus::Running => match &job.phase {
+            Phase::Running { run: known } if *known == run.id => Seen::Nothing,
+            _ => Seen::Started { run: run.id.clone() },
+        },
+        RunStatus::Failed => {
+            let why = run.error.as_deref().map_or("no reason was given", text::trim);
+            let (why, _) = text::excerpt(why, limits::EXCERPT_BYTES);
+            failed("run_failed", format!("The member's run failed: {why}"))
+        }
+        RunStatus::Cancelled => failed("run_cancelled", "The member's run was cancelled in its conversation.".into()),
+        RunStatus::Interrupted | RunStatus::Succeeded => {
+            let message = job.message.as_deref().unwrap_or("");
+            match runs.state(&job.thread, Some((message, Some(&run.id)))) {
+                Ok(state) => read_turn(&run.id, &state),
+                Err(RunError::NotFound(why)) => failed(
+                    "not_attributable",
+                    format!("The conversation is gone: {why}. Inspect it before you rely on anything."),
+                ),
+                Err(error) => cannot_ask(job, &error),
+            }
+        }
+    }
+}
+
+/// Reads a job's result from the turn that begins with its own message. An
+/// answer is the job's only if that message is there and no other human
+/// message follows it.
+fn read_turn(run: &str, state: &ThreadState) -> Seen {
+    let failed = |code: &str, message: &str| Seen::Ended {
+        run: run.into(),
+        ending: Ending::Failed(Failure { code: code.into(), message: message.into() }),
+    };
+    if !state.found {
+        return failed(
+            "not_attributable",
+            "The request's own message is no longer in the conversation, so no answer can be attributed to it. Inspect the conversation.",
+        );
+    }
+    if state.messages.iter().skip(1).any(|m| m.role == Role::Human) {
+        return failed(
+            "not_attributable",
+            "Another human message followed the request, so the answer cannot be attributed to it. Inspect the conversation.",
+        );
+    }
+    if !state.interrupts.is_empty() {
+        let open = state
+            .interrupts
+            .iter()
+            .map(|i| OpenInterrupt {
+                id: i.id.clone(),
+                checkpoint: i.checkpoint.clone(),
+                value: serde_json::from_str(&i.value).unwrap_or_else(|_| serde_json::Value::String(i.value.clone())),
+            })
+            .collect();
+        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open } };
+    }
+    let asked = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
+    if let Some(q) = asked.or(state.open_question.as_ref()) {
+        let wait = Wait::Question { id: q.id.clone(), text: q.text.clone(), options: q.options.clone() };
+        return Seen::Asked { run: run.into(), wait };
+    }
+    let answer = state.messages.iter().rev().find(|m| m.role == Role::Assistant).map(|m| text::trim(&m.text));
+    match answer {
+        Some(answer) if !answer.is_empty() => Seen::Ended {
+            run: run.into(),
+            ending: Ending::Completed {
+                run: run.into(),
+                answer: Answered {
+                    text: text::cut(answer, limits::ANSWER_BYTES).to_string(),
+                    truncated: answer.len() > limits::ANSWER_BYTES,
+                },
+            },
+        },
+        _ => failed("no_answer", "The member ended its turn without any text."),
+    }
+}
+
+fn not_now(code: &'static str, message: String, disconnect: bool) -> Seen {
+    Seen::NotNow { code, message, disconnect }
+}
+
+fn later(code: &'static str, message: &str, disconnect: bool) -> Seen {
+    Seen::Later { code, message: message.into(), disconnect }
+}
+
+/// The host's own words, bounded.
+pub fn say(error: &RunError) -> String {
+    let why = match error {
+        RunError::Denied(why)
+        | RunError::NotFound(why)
+        | RunError::Busy(why)
+        | RunError::Rejected(why)
+        | RunError::Unavailable(why)
+        | RunError::Other(why) => why.as_str(),
+        RunError::KeyConflict => "the key was used with another input",
+        RunError::TimedOut => "no answer in time",
+    };
+    text::excerpt(why, limits::EXCERPT_BYTES).0
+}
+
+/// The refusal that a disconnecting observation stands for.
+pub fn as_disconnect(code: &'static str, message: &str) -> Error {
+    Error::unavailable(code, message)
+}

@@ -1,0 +1,130 @@
+//! Connect a team: bind a capability to it and make sure that all its
+//! conversations exist.
+
+use alloc::format;
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Ctx, get, topic};
+use crate::domain::error::{Error, Kind, Result};
+use crate::domain::{limits, text};
+use crate::host::{Host, RunError, Runs};
+use crate::store::records::{Disconnect, Team};
+use crate::store::{TeamTx, commit_lock, keys, read, step_lock, transact};
+
+/// Connects a team again, so that its work goes on. Harmless when repeated.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Connect {
+    pub team_id: String,
+}
+
+pub fn connect(ctx: Ctx, connect: &Connect) -> Result<serde_json::Value> {
+    let runs = ctx.require_runs()?;
+    ensure(ctx.host, ctx.owner(), &connect.team_id, runs)?;
+    get::view(ctx, &connect.team_id, &get::Page::default())
+}
+
+/// Ensures every member's conversation, then marks the team ready and binds
+/// the capability. A team is ready only when all of them exist; on a failure
+/// nothing is bound and the reason is stored.
+pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Result<()> {
+    if !text::is_id(team) {
+        return Err(Error::no_team());
+    }
+    let _step = host.lock(&step_lock(owner, team), limits::LOCK_MS).map_err(|_| {
+        Error::unavailable("team_busy", "The team is talking to the host; nothing happened. Try again.")
+    })?;
+    let record: Team = read(host, |db| db.get(&keys::TeamKeys::new(owner, team).team())?.ok_or_else(Error::no_team))?;
+    for member in &record.members {
+        let title = format!("{} · {}", record.name, member.name);
+        if let Err(error) = runs.create_thread(&member.thread, &member.agent, &title) {
+            let refusal = refuse(&error, &member.name, &member.agent);
+            host.forget(owner, team);
+            disconnected(host, owner, team, &refusal)?;
+            return Err(refusal);
+        }
+    }
+    // Before the commit: whoever sees the team connected may use it at once.
+    runs.bind(owner, team).map_err(|_| Error::no_team())?;
+    let bound = transact(host, &commit_lock(owner, team), |db| {
+        let team = TeamTx::load(db, owner, team)?;
+        {
+            let mut head = team.head.borrow_mut();
+            if head.ready && head.connected && head.disconnect.is_none() {
+                return Ok(None);
+            }
+            head.ready = true;
+            head.connected = true;
+            head.disconnect = None;
+        }
+        team.finish().map(Some)
+    });
+    match bound {
+        // Even if nothing stored has changed, the process has: wake its worker.
+        Ok(Some(revision)) => host.publish(owner, &topic(team), revision),
+        Ok(None) => host.publish(owner, &topic(team), 0),
+        Err(error) => {
+            host.forget(owner, team);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Takes a team's capability away and stores why, for people and for a host
+/// that reconnects by itself after a growing pause.
+pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Result<()> {
+    host.forget(owner, team);
+    let now = host.now_ms();
+    let revision = transact(host, &commit_lock(owner, team), |db| {
+        let team = TeamTx::load(db, owner, team)?;
+        {
+            let mut head = team.head.borrow_mut();
+            let tries = head.disconnect.as_ref().map_or(1, |d| d.tries.saturating_add(1));
+            head.connected = false;
+            head.disconnect = Some(Disconnect {
+                code: why.code.clone().into_owned(),
+                message: why.message.clone(),
+                tries,
+                next_at: now + limits::pause_ms(tries),
+            });
+        }
+        team.finish()
+    })?;
+    host.publish(owner, &topic(team), revision);
+    Ok(())
+}
+
+/// The refusal that a failed conversation means for the whole connect.
+fn refuse(error: &RunError, member: &str, agent: &str) -> Error {
+    match error {
+        RunError::Denied(why) => Error::denied(
+            "denied",
+            format!("The host denies the conversation of {member}: {why}. Resolve it, then reconnect."),
+        ),
+        RunError::Rejected(why) | RunError::NotFound(why) => Error::conflict(
+            "agent_rejected",
+            format!(
+                "The host cannot give {member} the agent \"{agent}\": {why}. Add the agent again, or make another team."
+            ),
+        ),
+        RunError::Busy(why) | RunError::Unavailable(why) => Error::unavailable(
+            "host_unavailable",
+            format!("The host cannot make the conversation of {member} now: {why}. Reconnect later."),
+        ),
+        RunError::KeyConflict => Error::internal("the host answered a new conversation with a key conflict"),
+        RunError::TimedOut => Error::new(
+            Kind::Unavailable,
+            "host_timeout",
+            format!("The host did not answer for the conversation of {member}. Reconnect: it will not be made twice."),
+        ),
+        RunError::Other(why) => Error::new(
+            Kind::Unavailable,
+            "host_unclear",
+            format!("The host's answer for the conversation of {member} was unclear: {why}. Reconnect."),
+        ),
+    }
+}

@@ -1,0 +1,173 @@
+//! Make a team: a fixed roster of agents, each with a conversation of its own.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Ctx, connect, delete, get, topic};
+use crate::domain::error::{Error, Result};
+use crate::domain::{ids, limits, text};
+use crate::host::Level;
+use crate::store::records::{Head, Member, Team, V1};
+use crate::store::{keys, transact};
+
+/// Makes a team of 2 to 8 members. The same request id with the same content
+/// answers with the team that it made; with other content it is a conflict.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Create {
+    /// Names this creation, so that a retry makes no second team.
+    pub request_id: String,
+    /// At most 80 characters and 160 bytes.
+    pub name: String,
+    /// What the team is for; at most 2,000 characters and 4,000 bytes.
+    pub goal: String,
+    /// The roster; it never changes.
+    pub members: Vec<NewMember>,
+    /// The name of the member that leads the task board. Absent: only the
+    /// owner does.
+    #[serde(default)]
+    pub lead: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMember {
+    /// How the others call it; unique in the team.
+    pub name: String,
+    /// The agent's name in the catalogue.
+    pub agent: String,
+}
+
+struct Checked {
+    request_id: String,
+    name: String,
+    goal: String,
+    members: Vec<(String, String)>,
+    lead: Option<usize>,
+    digest: String,
+}
+
+fn check(create: &Create) -> Result<Checked> {
+    let request_id = text::bounded("request_id", &create.request_id, limits::REQUEST_ID)?;
+    let name = text::name("name", &create.name, limits::TEAM_NAME)?;
+    let goal = text::bounded("goal", &create.goal, limits::GOAL)?;
+    let count = create.members.len();
+    if !(limits::MEMBERS_MIN..=limits::MEMBERS_MAX).contains(&count) {
+        return Err(Error::invalid(
+            "member_count",
+            "members",
+            format!("A team has {} to {} members, not {count}.", limits::MEMBERS_MIN, limits::MEMBERS_MAX),
+        ));
+    }
+    let mut members: Vec<(String, String)> = Vec::with_capacity(count);
+    for (i, member) in create.members.iter().enumerate() {
+        let field = format!("members[{i}].name");
+        let name = text::name(&field, &member.name, limits::MEMBER_NAME)?;
+        if members.iter().any(|(other, _)| *other == name) {
+            return Err(Error::invalid("duplicate_member", field, format!("Two members are named \"{name}\".")));
+        }
+        members.push((name, text::name(&format!("members[{i}].agent"), &member.agent, limits::AGENT_NAME)?));
+    }
+    let lead = match create.lead.as_deref().map(text::trim).filter(|l| !l.is_empty()) {
+        None => None,
+        Some(lead) => {
+            let lead = text::name("lead", lead, limits::MEMBER_NAME)?;
+            Some(members.iter().position(|(name, _)| *name == lead).ok_or_else(|| {
+                Error::invalid("lead_not_member", "lead", "`lead` must be the name of one of the members.")
+            })?)
+        }
+    };
+    let roster = serde_json::to_string(&members).unwrap_or_default();
+    let lead_place = lead.map(|l| l.to_string()).unwrap_or_default();
+    let digest = ids::digest("create", &[&name, &goal, &roster, &lead_place]);
+    Ok(Checked { request_id, name, goal, members, lead, digest })
+}
+
+/// Creates the team, then ensures its members' conversations. A failure of
+/// the latter is no failure of the call: the team exists, is not ready, and
+/// says why.
+pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
+    let runs = ctx.require_runs()?;
+    let checked = check(create)?;
+    let owner = ctx.owner();
+    let id = ids::team(owner, &checked.request_id);
+    let now = ctx.now();
+    let nonce = ids::hex(&ctx.host.random(16));
+    let lock = format!("create/{}", keys::part(owner));
+    delete::sweep(ctx, &id)?;
+    let made = transact(ctx.host, &lock, |db| {
+        let keys = keys::TeamKeys::new(owner, &id);
+        if let Some(existing) = db.get::<Team>(&keys.team())? {
+            if existing.digest == checked.digest {
+                return Ok(false);
+            }
+            return Err(Error::conflict(
+                "request_id_reused",
+                "This request_id made another team. Use a new request_id, or the same content.",
+            )
+            .at("request_id"));
+        }
+        let teams = db.scan_prefix(&keys::list(owner), limits::TEAMS_PER_OWNER as u32)?;
+        if teams.len() >= limits::TEAMS_PER_OWNER {
+            return Err(Error::limit(
+                "team_limit",
+                format!("You have {} teams, which is the bound. Delete a finished one first.", teams.len()),
+            ));
+        }
+        let members = checked
+            .members
+            .iter()
+            .enumerate()
+            .map(|(place, (name, agent))| {
+                let place = place.to_string();
+                Member {
+                    id: ids::member(&id, &nonce, &place),
+                    name: name.clone(),
+                    agent: agent.clone(),
+                    thread: ids::thread(&id, &nonce, &place),
+                }
+            })
+            .collect::<Vec<_>>();
+        let team = Team {
+            v: V1,
+            id: id.clone(),
+            name: checked.name.clone(),
+            goal: checked.goal.clone(),
+            nonce: nonce.clone(),
+            lead: checked.lead.map(|place| members[place].id.clone()),
+            members,
+            request_id: checked.request_id.clone(),
+            digest: checked.digest.clone(),
+            created_at: now,
+        };
+        let head = Head {
+            v: V1,
+            revision: 1,
+            ready: false,
+            connected: false,
+            disconnect: None,
+            jobs: 0,
+            messages: 0,
+            notices: 0,
+            requests: 0,
+            receipts: 0,
+            unfinished: 0,
+        };
+        db.put(&keys.team(), &team)?;
+        db.put(&keys.head(), &head)?;
+        db.put_text(&keys::list_entry(owner, now, &id), "{}")?;
+        Ok(true)
+    })?;
+    if made {
+        ctx.host.publish(owner, &topic(&id), 1);
+    }
+    if let Err(error) = connect::ensure(ctx.host, owner, &id, runs) {
+        // Stored as the team's reason; the reply shows it.
+        ctx.host.log(Level::Info, &format!("team {id} is not ready yet: {}", error.code));
+    }
+    get::view(ctx, &id, &get::Page::default())
+}

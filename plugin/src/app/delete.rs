@@ -1,0 +1,73 @@
+//! Delete a team that has nothing unfinished. Conversations stay.
+
+use alloc::format;
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Ctx, topic};
+use crate::domain::error::{Error, Result};
+use crate::domain::limits;
+use crate::store::{TeamTx, commit_lock, keys, step_lock, transact};
+
+/// Deletes a finished team's records. The members' conversations stay.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    pub team_id: String,
+}
+
+/// Records removed in one commit.
+const CHUNK: u32 = 512;
+
+pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
+    let (owner, id) = (ctx.owner(), delete.team_id.as_str());
+    let _step = ctx.host.lock(&step_lock(owner, id), limits::LOCK_MS).map_err(|_| {
+        Error::unavailable("team_busy", "The team is talking to the host; nothing happened. Try again.")
+    })?;
+    // The roster goes first, with the whole decision: from then on the team
+    // does not exist, and what is left of it is swept away in bounded commits.
+    let lock = commit_lock(owner, id);
+    transact(ctx.host, &lock, |db| {
+        let team = TeamTx::load(db, owner, id)?;
+        let unfinished = team.head.borrow().unfinished;
+        if unfinished > 0 {
+            return Err(Error::conflict(
+                "team_not_finished",
+                format!(
+                    "{unfinished} jobs of this team are not finished. Cancel them or let them end, then delete it."
+                ),
+            ));
+        }
+        db.delete(&team.keys.team())?;
+        db.delete(&team.keys.head())?;
+        db.delete(&keys::list_entry(owner, team.team.created_at, id))
+    })?;
+    ctx.host.forget(owner, id);
+    ctx.host.publish(owner, &topic(id), 0);
+    sweep(ctx, id)?;
+    Ok(json!({"deleted": true, "team_id": id}))
+}
+
+/// Removes what a deleted team left behind, unless a team of the same id has
+/// been made since. `create` calls it too, for a crash in the middle.
+pub fn sweep(ctx: Ctx, id: &str) -> Result<()> {
+    let keys = keys::TeamKeys::new(ctx.owner(), id);
+    loop {
+        let left = transact(ctx.host, &commit_lock(ctx.owner(), id), |db| {
+            if db.get_text(&keys.team())?.is_some() {
+                return Ok(0);
+            }
+            let entries = db.scan_prefix(keys.prefix(), CHUNK)?;
+            for (key, _) in &entries {
+                db.delete(key)?;
+            }
+            Ok(entries.len())
+        })?;
+        if left < CHUNK as usize {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The exact input of a run, made and stored before the host is asked.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::json;
+
+use super::finish::receipt_document;
+use crate::domain::context::{self, Context, ContextMember, ContextMessage};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::{JobKind, Phase, Source, Wait};
+use crate::domain::letter::{self, Author, ReceiptFrame, RequestFrame};
+use crate::domain::{ids, limits, text, time};
+use crate::store::TeamTx;
+use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, MessageKind, V1};
+
+/// Makes and stores the input of a queued or answered job, under its key.
+/// Gives the frozen input; the job's message and digest are set.
+pub fn freeze(team: &TeamTx, job: &mut Job) -> Result<Frozen> {
+    let frozen = match &job.phase {
+        Phase::Answered { answer, .. } => freeze_answer(team, job, answer)?,
+        _ => freeze_message(team, job)?,
+    };
+    if let FrozenInput::Message { id, .. } = &frozen.input {
+        job.message = Some(id.clone());
+    }
+    let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
+    job.input = Some(ids::digest("input", &[&stored]));
+    team.db.put_text(&team.keys.input(job.n), &stored)?;
+    Ok(frozen)
+}
+
+fn freeze_answer(team: &TeamTx, job: &Job, answer: &crate::domain::job::Answer) -> Result<Frozen> {
+    let given = team.db.get_text(&team.keys.answer(job.n))?.unwrap_or_default();
+    let input = match &answer.wait {
+        Wait::Question { id, .. } => FrozenInput::Message {
+            id: ids::message(&answer.key),
+            text: given,
+            answers: Some(id.clone()),
+            provenance: json!({
+                "team_id": team.team.id, "job_id": job.id, "kind": "answer", "from": {"kind": "owner"}, "question_id": id,
+            })
+            .to_string_compact(),
+        },
+        Wait::Interrupts { open } => FrozenInput::Interrupts {
+            answers: interrupt_answers(open, &given),
+        },
+    };
+    Ok(Frozen { v: V1, key: answer.key.clone(), input, notices: Vec::new() })
+}
+
+/// One open interrupt takes the whole response. Several take a map of their
+/// ids, which the resume command has checked.
+fn interrupt_answers(open: &[crate::domain::job::OpenInterrupt], given: &str) -> Vec<FrozenAnswer> {
+    let map: Option<serde_json::Map<String, serde_json::Value>> =
+        (open.len() > 1).then(|| serde_json::from_str(given).ok()).flatten();
+    open.iter()
+        .filter_map(|one| {
+            let value = match &map {
+                None => String::from(given),
+                Some(map) => serde_json::to_string(map.get(&one.id)?).ok()?,
+            };
+            Some(FrozenAnswer { checkpoint: one.checkpoint.clone(), id: one.id.clone(), value })
+        })
+        .collect()
+}
+
+fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
+    let key = ids::run_key(&team.team.nonce, &job.id);
+    let (_, context) = context::fit(shared_context(team, Some(job.n))?, limits::CONTEXT_BYTES);
+    let notices = team.notices(&job.thread)?;
+    let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
+    let me = job.member.as_deref().and_then(|id| team.team.member(id));
+    let root = if job.root == job.n { job.clone() } else { team.job(job.root)? };
+    let body = match job.kind {
+        JobKind::Request => {
+            let place = chain_place(team, job)?;
+            letter::request(
+                &RequestFrame {
+                    team_id: &team.team.id,
+                    team: &team.team.name,
+                    me: me.map_or("", |m| &m.name),
+                    job_id: &job.id,
+                    from: author(team, &job.source),
+                    root_id: &root.id,
+                    root_from: author(team, &root.source),
+                    place,
+                    bound: limits::REQUESTS_PER_CHAIN,
+                    context: &context,
+                    notices: &notice_lines,
+                },
+                &team.text(job.n)?,
+            )
+        }
+        JobKind::Receipt => {
+            let request = team.job(job.parent.unwrap_or(0))?;
+            letter::receipt(
+                &ReceiptFrame {
+                    team_id: &team.team.id,
+                    team: &team.team.name,
+                    me: me.map(|m| m.name.as_str()),
+                    receipt_id: &job.id,
+                    request_id: &request.id,
+                    from: author(team, &job.source),
+                    context: &context,
+                    notices: &notice_lines,
+                },
+                &receipt_document(team, &request)?,
+            )
+        }
+    };
+    let provenance = json!({
+        "team_id": team.team.id, "job_id": job.id, "kind": job.kind,
+        "from": super::view::requester(&team.team, &job.source), "root_id": root.id,
+        "root_from": super::view::requester(&team.team, &root.source),
+    });
+    Ok(Frozen {
+        v: V1,
+        input: FrozenInput::Message {
+            id: ids::message(&key),
+            text: body,
+            answers: None,
+            provenance: provenance.to_string_compact(),
+        },
+        key,
+        notices: notices.into_iter().map(|(n, _)| n).collect(),
+    })
+}
+
+/// A request's place in its chain, by counting its chain's requests before it.
+fn chain_place(team: &TeamTx, job: &Job) -> Result<u32> {
+    if job.root == job.n {
+        return Ok(1);
+    }
+    let numbers: Vec<String> = (job.root..=job.n).map(|n| team.keys.job(n)).collect();
+    let jobs: Vec<Option<Job>> = team.db.get_many(&numbers)?;
+    Ok(jobs.into_iter().flatten().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32)
+}
+
+fn author<'t>(team: &'t TeamTx, source: &'t Source) -> Author<'t> {
+    match source {
+        Source::Owner => Author::Owner,
+        Source::Member { member, .. } => match team.team.member(member) {
+            Some(m) => Author::Member { name: &m.name, agent: &m.agent },
+            None => Author::Member { name: "a member", agent: "" },
+        },
+        Source::Conversation { thread } => Author::Conversation { thread },
+    }
+}
+
+/// The team's shared context as of this snapshot. `but` leaves out the line
+/// of the job that is about to be delivered.
+pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
+    let mut recent_messages = Vec::new();
+    for message in team.recent_messages(limits::CONTEXT_MESSAGES + 1)? {
+        if Some(message.job) == but && message.kind == MessageKind::Request {
+            continue;
+        }
+        let job = team.job(message.job)?;
+        let member =
+            job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
+        let asked = author(team, &job.source).short();
+        let (kind, from, to, body) = match message.kind {
+            MessageKind::Request => ("request", asked, String::from(member), team.text(job.n)?),
+            MessageKind::Result => {
+                let answer = team.db.get_text(&team.keys.result(job.n))?.unwrap_or_default();
+                ("result", String::from(member), asked, answer)
+            }
+            MessageKind::Notice => {
+                let why = job.failure.as_ref().map_or("It was cancelled.", |f| &f.message);
+                ("notice", String::from(member), asked, String::from(why))
+            }
+        };
+        let (text, truncated) = text::excerpt(&body, limits::ANSWER_BYTES);
+        recent_messages.push(ContextMessage {
+            kind,
+            job_id: job.id,
+            from,
+            to,
+            text,
+            truncated,
+            at: time::rfc3339(message.at),
+        });
+    }
+    Ok(Context {
+        team_id: team.team.id.clone(),
+        name: team.team.name.clone(),
+        goal: team.team.goal.clone(),
+        members: team
+            .team
+            .members
+            .iter()
+            .map(|m| ContextMember { id: m.id.clone(), name: m.name.clone(), agent: m.agent.clone() })
+            .collect(),
+        lead: team.team.lead.clone(),
+        state: Vec::new(),
+        board: None,
+        recent_messages,
+        omitted: None,
+    })
+}
+
+impl Author<'_> {
+    fn short(&self) -> String {
+        match self {
+            Author::Owner | Author::Conversation { .. } => "owner".into(),
+            Author::Member { name, .. } => String::from(*name),
+        }
+    }
+}
+
+trait Compact {
+    fn to_string_compact(&self) -> String;
+}
+
+impl Compact for serde_json::Value {
+    fn to_string_compact(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

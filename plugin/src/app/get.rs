@@ -1,0 +1,116 @@
+//! Read a team: roster, state and the activity feed, newest first.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Ctx, view};
+use crate::domain::error::{Error, Result};
+use crate::domain::{ids, limits, text};
+use crate::store::records::{Head, Job};
+use crate::store::{TeamTx, keys, read};
+
+/// Reads a team and a page of its jobs, newest first.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Get {
+    pub team_id: String,
+    /// Jobs on a page, 1 to 200. Absent: 20.
+    #[serde(default)]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    #[serde(default)]
+    pub cursor: Option<String>,
+    /// True: texts and results in full.
+    #[serde(default)]
+    pub details: Option<bool>,
+    /// The revision that the caller has: if nothing changed since, the answer
+    /// says so and no more.
+    #[serde(default)]
+    pub revision: Option<u64>,
+}
+
+/// Which part of the feed.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    pub limit: Option<u32>,
+    pub cursor: Option<String>,
+    pub details: bool,
+}
+
+pub fn get(ctx: Ctx, get: &Get) -> Result<Value> {
+    if let Some(known) = get.revision {
+        if !text::is_id(&get.team_id) {
+            return Err(Error::no_team());
+        }
+        let head: Option<Head> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(ctx.owner(), &get.team_id).head()))?;
+        let head = head.ok_or_else(Error::no_team)?;
+        // The process may have lost its capability since the last commit.
+        if head.revision == known && head.connected == view::connected(ctx, &get.team_id) {
+            return Ok(json!({"unchanged": true, "revision": known}));
+        }
+    }
+    let cursor = get.cursor.clone().filter(|c| !c.is_empty());
+    let page = Page { limit: get.limit, cursor, details: get.details.unwrap_or(false) };
+    view(ctx, &get.team_id, &page)
+}
+
+/// The team and a page of its feed.
+pub fn view(ctx: Ctx, team_id: &str, page: &Page) -> Result<Value> {
+    let limit = page.limit.unwrap_or(limits::FEED_DEFAULT);
+    if !(1..=limits::FEED_MAX).contains(&limit) {
+        return Err(Error::invalid(
+            "bad_limit",
+            "limit",
+            format!("`limit` must be between 1 and {}.", limits::FEED_MAX),
+        ));
+    }
+    read(ctx.host, |db| {
+        let team = TeamTx::load(db, ctx.owner(), team_id)?;
+        let newest = team.head.borrow().jobs;
+        let from = match &page.cursor {
+            None => newest,
+            Some(cursor) => open_cursor(ctx, &team, cursor)?,
+        };
+        let to = from.saturating_sub(limit);
+        let numbers: Vec<u32> = (to + 1..=from).rev().collect();
+        let jobs: Vec<Option<Job>> = db.get_many(&numbers.iter().map(|n| team.keys.job(*n)).collect::<Vec<_>>())?;
+        let texts = db.get_many_texts(&numbers.iter().map(|n| team.keys.text(*n)).collect::<Vec<_>>())?;
+        let results = db.get_many_texts(&numbers.iter().map(|n| team.keys.result(*n)).collect::<Vec<_>>())?;
+        let mut shown = Vec::with_capacity(numbers.len());
+        for ((job, text), result) in jobs.into_iter().zip(texts).zip(results) {
+            let job = job.ok_or_else(|| Error::internal("a job of this team is missing"))?;
+            let text = text.unwrap_or_default();
+            shown.push(view::job_with(ctx, &team, &job, &text, result.as_deref(), page.details)?);
+        }
+        let mut reply = json!({"team": view::team(ctx, &team)?, "jobs": shown});
+        if to > 0 {
+            reply["next_cursor"] = json!(make_cursor(ctx, &team, to));
+        }
+        Ok(reply)
+    })
+}
+
+/// A cursor names the newest job of the next page; it is bound to owner and
+/// team by a digest that only this team's nonce gives.
+fn make_cursor(ctx: Ctx, team: &TeamTx, n: u32) -> String {
+    let place = format!("{n:04x}");
+    let seal = ids::digest("feed-cursor", &[ctx.owner(), &team.team.id, &team.team.nonce, &place]);
+    format!("{place}{}", &seal[..24])
+}
+
+fn open_cursor(ctx: Ctx, team: &TeamTx, cursor: &str) -> Result<u32> {
+    let n = cursor.get(..4).and_then(|place| u32::from_str_radix(place, 16).ok());
+    match n {
+        Some(n) if n >= 1 && n <= team.head.borrow().jobs && make_cursor(ctx, team, n) == cursor => Ok(n),
+        _ => Err(Error::invalid(
+            "bad_cursor",
+            "cursor",
+            "This cursor is not of this list. Use the next_cursor of a page, or none to begin again.",
+        )),
+    }
+}

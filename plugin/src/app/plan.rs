@@ -1,0 +1,145 @@
+//! What to do next, from the unfinished work alone.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::advance::Permit;
+use super::{Reconnect, settings};
+use crate::domain::error::{Error, Result};
+use crate::domain::limits;
+use crate::domain::schedule::{self, Candidate};
+use crate::host::Host;
+use crate::store::records::{Head, Need, Work};
+use crate::store::{Db, keys, parse, read};
+
+/// A run that the host saw ending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    pub thread: String,
+    pub run: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub owner: String,
+    pub team: String,
+    pub permit: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// Teams (owner, id) to connect.
+    pub connect: Vec<(String, String)>,
+    pub next_ms: u32,
+}
+
+/// The first unfinished job of a conversation.
+struct HeadWork {
+    owner: String,
+    thread: String,
+    work: Work,
+}
+
+/// Decides what to do next. Reads the heads of the unfinished conversations,
+/// the slots and the round; its cost does not depend on finished history.
+pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
+    let settings = settings(host)?;
+    let now = host.now_ms();
+    read(host, |db| {
+        let heads = heads(db)?;
+        let mut connected: BTreeMap<(String, String), bool> = BTreeMap::new();
+        for head in &heads {
+            let team = (head.owner.clone(), head.work.team.clone());
+            connected.entry(team).or_insert_with_key(|(owner, team)| host.lookup(owner, team).is_some());
+        }
+        let mut permits: BTreeMap<(String, String), Permit> = BTreeMap::new();
+        let mut candidates = Vec::new();
+        let mut next = now + limits::SWEEP_MS;
+        for head in &heads {
+            let HeadWork { owner, thread, work } = head;
+            let team = (owner.clone(), work.team.clone());
+            if !connected[&team] {
+                continue;
+            }
+            // Whatever ended in this conversation may be what the job waits for.
+            let touched = ended.iter().any(|e| e.thread == *thread || Some(&e.run) == work.run.as_ref());
+            let due = touched || work.next_at <= now;
+            if !due {
+                next = next.min(work.next_at);
+            }
+            match work.need {
+                Need::Slot if due => candidates.push(Candidate {
+                    owner: owner.clone(),
+                    team: work.team.clone(),
+                    job: work.job,
+                    since: work.since,
+                }),
+                Need::Host if due => permits.entry(team).or_default().collect.push(work.job),
+                // Its end is announced; a sweep or an earlier failure looks anyway.
+                Need::End if sweep || touched || (work.next_at > 0 && due) => {
+                    permits.entry(team).or_default().collect.push(work.job);
+                }
+                _ => {}
+            }
+        }
+        let slots = db.scan_prefix(keys::slots(), settings.slots)?;
+        let free = (settings.slots as usize).saturating_sub(slots.len());
+        let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+        let round = schedule::merge_round(&stored, &candidates);
+        // A collected job may free its slot in the same pass, so as many more
+        // may try as are looked at; the commit of each admission counts again.
+        let freeing: usize = permits.values().map(|p| p.collect.len()).sum();
+        for chosen in schedule::admissions(&stored, &candidates, free + freeing) {
+            permits.entry((chosen.owner, chosen.team)).or_default().admit.push(chosen.job);
+        }
+        let mut steps = Vec::with_capacity(permits.len());
+        for ((owner, team), mut permit) in permits {
+            permit.round.clone_from(&round);
+            let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
+            steps.push(Step { owner, team, permit });
+        }
+        let connect = match settings.reconnect {
+            Reconnect::Manual => Vec::new(),
+            Reconnect::Auto => to_connect(db, &connected, now, &mut next)?,
+        };
+        let next_ms = u32::try_from(next.saturating_sub(now)).unwrap_or(u32::MAX).max(10);
+        Ok(Plan { steps, connect, next_ms })
+    })
+}
+
+/// The first unfinished job of every conversation: one seek for each.
+fn heads(db: &Db) -> Result<Vec<HeadWork>> {
+    let end = keys::end(keys::work());
+    let mut from = String::from(keys::work());
+    let mut heads = Vec::new();
+    while let Some((key, value)) = db.scan(&from, &end, 1, false)?.pop() {
+        let mut parts = key.split('/').skip(1);
+        let (owner, thread) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let (owner, thread) = (keys::unpart(owner), keys::unpart(thread));
+        from = keys::end(&keys::work_thread(&owner, &thread));
+        heads.push(HeadWork { work: parse(&key, &value)?, owner, thread });
+    }
+    Ok(heads)
+}
+
+/// Unconnected teams with unfinished work whose pause is over.
+fn to_connect(
+    db: &Db,
+    connected: &BTreeMap<(String, String), bool>,
+    now: u64,
+    next: &mut u64,
+) -> Result<Vec<(String, String)>> {
+    let mut out = Vec::new();
+    for ((owner, team), _) in connected.iter().filter(|(_, connected)| !**connected) {
+        let head: Option<Head> = db.get(&keys::TeamKeys::new(owner, team).head())?;
+        let next_at = head.and_then(|h| h.disconnect).map_or(0, |d| d.next_at);
+        if next_at <= now {
+            out.push((owner.clone(), team.clone()));
+        } else {
+            *next = (*next).min(next_at);
+        }
+    }
+    Ok(out)
+}

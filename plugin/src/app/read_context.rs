@@ -1,0 +1,31 @@
+//! Read the shared context: the members' tool.
+
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::send::speaker;
+use super::{Ctx, freeze};
+use crate::domain::error::{Error, Result};
+use crate::domain::{context, limits};
+use crate::store::{TeamTx, read};
+
+/// Shows your team as it is now: goal, members, public state, task board and
+/// the most recent messages.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadTeamContext {
+    /// The team's id, as given in your request.
+    pub team_id: String,
+}
+
+pub fn read_team_context(ctx: Ctx, args: &ReadTeamContext) -> Result<Value> {
+    read(ctx.host, |db| {
+        let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
+        speaker(ctx, &team)?;
+        let (context, _) = context::fit(freeze::shared_context(&team, None)?, limits::CONTEXT_BYTES);
+        serde_json::to_value(context).map_err(|_| Error::internal("the context cannot be written"))
+    })
+}

@@ -1,0 +1,140 @@
+//! Answer a job's question or interrupts. The component never makes an answer
+//! of its own.
+
+use alloc::format;
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Ctx, topic, view};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::{Answer, Phase, Wait};
+use crate::domain::machine::{Event, step};
+use crate::domain::{ids, limits, text};
+use crate::host::RunError;
+use crate::store::{TeamTx, commit_lock, read, transact};
+
+/// Answers a job that waits. A clarification takes a text; a graph interrupt
+/// takes any JSON value, and several open ones a map from their ids.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    pub team_id: String,
+    pub job_id: String,
+    /// Names this answer, so that a retry answers nothing twice.
+    pub request_id: String,
+    /// A text of at most 4,000 characters and 8,000 bytes, or for an
+    /// interrupt a JSON value of at most 8,000 bytes.
+    pub response: Value,
+}
+
+/// The answer as it will be frozen, within its bound: a text counts its raw
+/// bytes, anything else its compact JSON.
+fn check_response(wait: &Wait, response: &Value) -> Result<String> {
+    match (wait, response) {
+        (Wait::Question { .. }, Value::String(answer)) => text::bounded("response", answer, limits::TEXT),
+        (Wait::Question { .. }, _) => Err(Error::invalid(
+            "response_not_text",
+            "response",
+            "This is a clarification: answer it with a text (a JSON string).",
+        )),
+        (Wait::Interrupts { open }, response) => {
+            let compact =
+                serde_json::to_string(response).map_err(|_| Error::internal("a response cannot be written"))?;
+            let size = response.as_str().map_or(compact.len(), str::len);
+            if size > limits::RESPONSE_BYTES {
+                return Err(Error::invalid(
+                    "too_long",
+                    "response",
+                    format!("The response has {size} bytes; at most {} are allowed.", limits::RESPONSE_BYTES),
+                ));
+            }
+            let missing = (open.len() > 1).then(|| open.iter().find(|one| response.get(&one.id).is_none())).flatten();
+            match missing {
+                Some(one) => Err(Error::invalid(
+                    "response_incomplete",
+                    format!("response.{}", one.id),
+                    "Several interrupts are open: answer with an object that maps each of their ids to a value.",
+                )),
+                None => Ok(compact),
+            }
+        }
+    }
+}
+
+pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
+    let runs = ctx.require_runs()?;
+    let request_id = text::bounded("request_id", &resume.request_id, limits::REQUEST_ID)?;
+    let given = serde_json::to_string(&resume.response).unwrap_or_default();
+    let digest = ids::digest("answer", &[&given]);
+    let job = read(ctx.host, |db| TeamTx::load(db, ctx.owner(), &resume.team_id)?.job_by_id(&resume.job_id))?;
+    // Whoever answered in the conversation itself has changed the question.
+    if let Phase::Waiting { wait: Wait::Question { id, .. }, .. } = &job.phase
+        && !job.answers.iter().any(|(given, _)| *given == request_id)
+    {
+        match runs.state(&job.thread, None) {
+            Ok(state) if state.open_question.as_ref().is_none_or(|q| &q.id != id) => return Err(changed()),
+            Err(RunError::Denied(_)) => {
+                return Err(Error::denied(
+                    "denied",
+                    "The host denies access to this conversation. Resolve it, then answer again.",
+                ));
+            }
+            _ => {}
+        }
+    }
+    let now = ctx.now();
+    let (reply, revision) = transact(ctx.host, &commit_lock(ctx.owner(), &resume.team_id), |db| {
+        let team = TeamTx::load(db, ctx.owner(), &resume.team_id)?;
+        let mut job = team.job_by_id(&resume.job_id)?;
+        if let Some((_, known)) = job.answers.iter().find(|(id, _)| *id == request_id) {
+            if *known == digest {
+                return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
+            }
+            return Err(
+                Error::conflict("request_id_reused", "This request_id was used for another answer.").at("request_id")
+            );
+        }
+        let Phase::Waiting { wait, .. } = &job.phase else { return Err(not_waiting(&job.phase)) };
+        let answer_text = check_response(wait, &resume.response)?;
+        let answer = Answer {
+            request_id: request_id.clone(),
+            digest: digest.clone(),
+            key: ids::resume_key(&team.team.nonce, &job.id, &wait.identity(), &request_id),
+            wait: wait.clone(),
+        };
+        let before = job.phase.clone();
+        let Some(phase) = step(&before, Event::Answer(answer)) else { return Err(not_waiting(&before)) };
+        job.phase = phase;
+        job.hold = None;
+        job.answers.push((request_id.clone(), digest.clone()));
+        team.db.put_text(&team.keys.answer(job.n), &answer_text)?;
+        team.save_job(&before, &job, now)?;
+        let revision = team.finish()?;
+        Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
+    })?;
+    if let Some(revision) = revision {
+        ctx.host.publish(ctx.owner(), &topic(&resume.team_id), revision);
+    }
+    Ok(reply)
+}
+
+fn not_waiting(phase: &Phase) -> Error {
+    let message = match phase {
+        Phase::Answered { .. } | Phase::Resuming { .. } => {
+            "Another answer was given first. Read the job to see it go on."
+        }
+        _ => "This job does not wait for an answer. Read it to see where it stands.",
+    };
+    Error::conflict("not_waiting", message).at("job_id").with(json!({"status": phase.status()}))
+}
+
+fn changed() -> Error {
+    Error::conflict(
+        "clarification_changed",
+        "The question was answered or replaced in the conversation itself. Inspect the conversation, then cancel this job.",
+    )
+    .at("response")
+}

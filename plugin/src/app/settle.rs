@@ -1,0 +1,119 @@
+//! End or retry a job whose outcome nobody knows.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::finish::{Ending, finish};
+use super::{Caller, Ctx, topic, view};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::{Failure, Phase};
+use crate::domain::machine::{Event, step};
+use crate::domain::time;
+use crate::host::Host;
+use crate::store::records::Slot;
+use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
+
+/// Settles a job in the state `unknown`: `failed` ends it, `retry` asks the
+/// host again with the same input and key.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    pub team_id: String,
+    pub job_id: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Failed,
+    Retry,
+}
+
+pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
+    end(ctx, &settle.team_id, &settle.job_id, |phase| match (phase, settle.outcome) {
+        (Phase::Unknown { .. }, Outcome::Failed) => Ok(Some((Event::SettleFailed, "settled by the owner"))),
+        (Phase::Unknown { .. }, Outcome::Retry) => Ok(Some((Event::SettleRetry, ""))),
+        (phase, _) if phase.finished() => Ok(None),
+        (phase, _) => Err(Error::conflict(
+            "not_unknown",
+            "Only a job whose outcome is unknown can be settled. Cancel this one if it should end.",
+        )
+        .at("job_id")
+        .with(json!({"status": phase.status()}))),
+    })
+}
+
+/// The operator may settle whatever holds a slot.
+pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -> Result<Value> {
+    let caller = Caller { owner: owner.into(), ..Caller::default() };
+    let ctx = Ctx { host, caller: &caller, runs: None };
+    end(ctx, team, job, |phase| {
+        if phase.holds_slot() {
+            Ok(Some((Event::SettleFailed, "settled by the operator")))
+        } else if phase.finished() {
+            Ok(None)
+        } else {
+            Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
+        }
+    })
+}
+
+fn end<'e>(
+    ctx: Ctx,
+    team_id: &str,
+    job_id: &str,
+    decide: impl Fn(&Phase) -> Result<Option<(Event, &'e str)>>,
+) -> Result<Value> {
+    let now = ctx.now();
+    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), team_id), |db| {
+        let team = TeamTx::load(db, ctx.owner(), team_id)?;
+        let mut job = team.job_by_id(job_id)?;
+        let before = job.phase.clone();
+        let decided = decide(&before)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
+        let Some((phase, by)) = decided else {
+            return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
+        };
+        job.phase = phase;
+        job.hold = None;
+        let job = if job.phase.finished() {
+            let failure = Failure {
+                code: "outcome_unknown".into(),
+                message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
+            };
+            finish(&team, &before, job, Ending::Failed(failure), now)?
+        } else {
+            team.save_job(&before, &job, now)?;
+            job
+        };
+        let revision = team.finish()?;
+        Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
+    })?;
+    if let Some(revision) = changed {
+        ctx.host.publish(ctx.owner(), &topic(team_id), revision);
+    }
+    Ok(reply)
+}
+
+/// Everybody who holds a slot, for the operator.
+pub fn slots(host: &dyn Host) -> Result<Value> {
+    read(host, |db: &Db| {
+        let mut held = Vec::new();
+        for (key, value) in db.scan_prefix(keys::slots(), 64)? {
+            let slot: Slot = parse(&key, &value)?;
+            let mut parts = key.split('/').skip(1);
+            let owner = keys::unpart(parts.next().unwrap_or(""));
+            let team = keys::unpart(parts.next().unwrap_or(""));
+            let status = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).map(|j| j.phase.status());
+            held.push(json!({
+                "owner": owner, "team": team, "job": slot.job, "thread": slot.thread, "since": time::rfc3339(slot.since),
+                "status": status.unwrap_or("unknown"), "connected": host.lookup(&owner, &team).is_some(),
+            }));
+        }
+        Ok(json!(held))
+    })
+}

@@ -1,0 +1,186 @@
+//! How teams and jobs look from outside: the same words in tools, actions and
+//! on the page.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::{Value, json};
+
+use super::Ctx;
+use crate::domain::error::Result;
+use crate::domain::job::{Phase, Source, Wait};
+use crate::domain::{limits, text, time};
+use crate::store::records::{Job, Need, Team, Work};
+use crate::store::{TeamTx, keys, parse};
+
+/// Whether this process holds a capability for the team.
+pub fn connected(ctx: Ctx, team: &str) -> bool {
+    ctx.host.lookup(ctx.owner(), team).is_some()
+}
+
+/// A team with its members and counts.
+pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
+    let head = t.head.borrow();
+    let connected = connected(ctx, &t.team.id);
+    let reason = if !head.ready || !connected {
+        Some(match &head.disconnect {
+            Some(d) => json!({"code": d.code, "message": d.message, "next_at": time::rfc3339(d.next_at)}),
+            None => json!({
+                "code": "not_connected",
+                "message": "This process holds no capability for the team. Reconnect it, and its work goes on.",
+                "next_at": null,
+            }),
+        })
+    } else {
+        None
+    };
+    let mut members = Vec::new();
+    for member in &t.team.members {
+        let (state, job) = member_state(t, &member.thread)?;
+        members.push(json!({
+            "id": member.id, "name": member.name, "agent": member.agent, "thread": member.thread,
+            "state": state, "job_id": job,
+        }));
+    }
+    Ok(json!({
+        "id": t.team.id, "name": t.team.name, "goal": t.team.goal, "revision": head.revision, "ready": head.ready,
+        "connected": connected, "reason": reason, "created_at": time::rfc3339(t.team.created_at), "lead": t.team.lead,
+        "members": members,
+        "counts": {
+            "requests": head.requests, "receipts": head.receipts,
+            "requests_left": limits::REQUESTS_PER_TEAM.saturating_sub(head.requests), "unfinished": head.unfinished,
+        },
+    }))
+}
+
+/// What a member's conversation does: `idle`, `queued`, `working`, `waiting`
+/// (for a person) or `unclear` (for the host), and the job it is about.
+fn member_state(t: &TeamTx, thread: &str) -> Result<(&'static str, Option<String>)> {
+    let Some(work) = conversation_head(t, thread)? else { return Ok(("idle", None)) };
+    let state = match work.need {
+        Need::Slot => "queued",
+        Need::Person => "waiting",
+        Need::End => "working",
+        Need::Host => "unclear",
+    };
+    if work.team != t.team.id {
+        return Ok((state, None));
+    }
+    let job = t.job(work.job)?;
+    let state = if matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) && job.hold.is_none() {
+        "working"
+    } else {
+        state
+    };
+    Ok((state, Some(job.id)))
+}
+
+/// The first unfinished job of a conversation.
+pub fn conversation_head(t: &TeamTx, thread: &str) -> Result<Option<Work>> {
+    let found = t.db.scan_prefix(&keys::work_thread(t.owner, thread), 1)?;
+    found.first().map(|(key, value)| parse(key, value)).transpose()
+}
+
+/// A job. `whole` gives texts and results in full, otherwise their beginnings.
+pub fn job(ctx: Ctx, t: &TeamTx, job: &Job, whole: bool) -> Result<Value> {
+    let request_text = t.text(job.n)?;
+    let result = t.db.get_text(&t.keys.result(job.n))?;
+    job_with(ctx, t, job, &request_text, result.as_deref(), whole)
+}
+
+/// The same, with the texts already read.
+pub fn job_with(
+    ctx: Ctx,
+    t: &TeamTx,
+    job: &Job,
+    request_text: &str,
+    result: Option<&str>,
+    whole: bool,
+) -> Result<Value> {
+    let bound = if whole { usize::MAX } else { limits::EXCERPT_BYTES };
+    let (shown, text_truncated) = text::excerpt(request_text, bound);
+    let member = job.member.as_deref().and_then(|id| t.team.member(id));
+    let root = if job.root == job.n { job.id.clone() } else { t.job(job.root)?.id };
+    let parent = job.parent.map(|n| t.job(n)).transpose()?.map(|j| j.id);
+    let result = match (result, &job.result) {
+        (Some(answer), meta) => {
+            let (shown, cut) = text::excerpt(answer, bound);
+            let truncated = meta.as_ref().and_then(|m| m.truncated);
+            json!({"available": true, "text": shown, "truncated": truncated, "excerpt": cut})
+        }
+        (None, _) if job.phase.finished() => {
+            json!({"available": false, "text": null, "truncated": null, "excerpt": false})
+        }
+        (None, _) => Value::Null,
+    };
+    let (question, interrupts) = match job.phase.wait() {
+        Some(Wait::Question { id, text, options }) => (json!({"id": id, "text": text, "options": options}), json!([])),
+        Some(Wait::Interrupts { open }) => (Value::Null, json!(open)),
+        None => (Value::Null, json!([])),
+    };
+    Ok(json!({
+        "id": job.id, "n": job.n, "kind": job.kind, "status": job.phase.status(),
+        "member_id": job.member, "member": member.map(|m| m.name.as_str()), "requester": requester(&t.team, &job.source),
+        "parent_id": parent, "root_id": root, "request_id": job.request_id,
+        "text": shown, "text_truncated": text_truncated, "result": result,
+        "error": job.failure, "note": job.note, "reason": reason(ctx, t, job)?,
+        "question": question, "interrupts": interrupts, "thread": job.thread,
+        "run_id": job.phase.run().map(String::from).or_else(|| job.result.as_ref().map(|r| r.run.clone())),
+        "created_at": time::rfc3339(job.created_at), "completed_at": job.completed_at.map(time::rfc3339),
+    }))
+}
+
+/// Who asked, for display.
+pub fn requester(team: &Team, source: &Source) -> Value {
+    match source {
+        Source::Owner => json!({"kind": "owner"}),
+        Source::Member { member, thread } => json!({
+            "kind": "member", "member_id": member, "member": team.member(member).map(|m| m.name.as_str()), "thread": thread,
+        }),
+        Source::Conversation { thread } => json!({"kind": "conversation", "thread": thread}),
+    }
+}
+
+/// Why an unfinished job is not moving; nothing while its run is at work.
+fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
+    if job.phase.finished() {
+        return Ok(Value::Null);
+    }
+    if let Some(hold) = &job.hold {
+        return Ok(json!({"code": hold.code, "message": hold.message, "next_at": time::rfc3339(hold.next_at)}));
+    }
+    let say = |code: &str, message: String| Ok(json!({"code": code, "message": message, "next_at": null}));
+    if let Phase::Waiting { .. } = job.phase {
+        return say("waiting_for_answer", "A person must answer before it goes on.".into());
+    }
+    if let Phase::Unknown { .. } = job.phase {
+        return say(
+            "outcome_unknown",
+            "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.".into(),
+        );
+    }
+    if !connected(ctx, &t.team.id) {
+        return say("waiting_for_reconnect", "The team is not connected. Reconnect it, and its work goes on.".into());
+    }
+    match &job.phase {
+        Phase::Queued | Phase::Answered { .. } => {}
+        Phase::Cancelling { accepted: true, .. } => {
+            return say("stopping", "The host took note of the cancel; effects may still be stopping.".into());
+        }
+        _ => return Ok(Value::Null),
+    }
+    let head = conversation_head(t, &job.thread)?;
+    match head {
+        Some(work) if work.team != t.team.id || work.job != job.n => say(
+            "waiting_for_conversation",
+            format!("An earlier job of this conversation is not finished ({}).", ahead(t, &work)?),
+        ),
+        _ => say("waiting_for_slot", "It starts as soon as a slot is free and it is its owner's turn.".into()),
+    }
+}
+
+/// Names the job ahead, unless it is another team's.
+fn ahead(t: &TeamTx, work: &Work) -> Result<String> {
+    if work.team == t.team.id { Ok(t.job(work.job)?.id) } else { Ok("in another team".into()) }
+}

@@ -1,0 +1,94 @@
+//! Refusals: part of the product, written for whoever must act on them.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+use serde_json::Value;
+
+/// What a refusal means for the caller. Every kind but `Unknown` says that
+/// nothing was stored and nobody was asked to do anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    NotFound,
+    Denied,
+    Conflict,
+    Limit,
+    Unavailable,
+    Unknown,
+    Internal,
+}
+
+/// A refusal with a stable code, a sentence that says what to do, and the
+/// argument at fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    pub kind: Kind,
+    pub code: Cow<'static, str>,
+    pub message: String,
+    pub field: Option<String>,
+    pub detail: Option<Value>,
+}
+
+pub type Result<T> = core::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, code: Cow::Borrowed(code), message: message.into(), field: None, detail: None }
+    }
+
+    /// An argument that cannot be right.
+    pub fn invalid(code: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, code, message).at(field)
+    }
+
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, code, message)
+    }
+
+    pub fn denied(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Denied, code, message)
+    }
+
+    pub fn limit(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Limit, code, message)
+    }
+
+    pub fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Unavailable, code, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, "internal", message)
+    }
+
+    /// The one answer for a team that does not exist, is another owner's, or
+    /// from whose conversations the caller does not speak: nothing in it
+    /// depends on which.
+    pub fn no_team() -> Self {
+        Self::new(Kind::NotFound, "team_not_found", "There is no such team. List the teams to see their ids.")
+            .at("team_id")
+    }
+
+    /// The one answer for a job that is not in this team.
+    pub fn no_job() -> Self {
+        Self::new(
+            Kind::NotFound,
+            "job_not_found",
+            "There is no such request or receipt in this team. Read the team to see the ids of its jobs.",
+        )
+        .at("job_id")
+    }
+
+    /// Names the argument at fault.
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Adds facts for programs.
+    pub fn with(mut self, detail: Value) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+}

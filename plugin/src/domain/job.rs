@@ -1,0 +1,234 @@
+//! A job: one request or one receipt, and the phases of its life.
+//!
+//! ```text
+//! queued ──freeze──► starting ──started──► running ──ended──► completed | failed
+//!   ▲  └──not now──┘    │                    │ └─asks──► waiting ──answer──► answered
+//!   └────refused────────┘                    ▲                                 │ freeze
+//!                                            └────────started──── resuming ◄───┘
+//! every unfinished phase ──cancel──► cancelling | cancelled
+//! starting, running, resuming, cancelling ──nobody knows──► unknown ──settle──► failed | starting
+//! ```
+//!
+//! A phase that holds a slot is *frozen*: the exact input and its idempotency
+//! key were stored before the host was asked.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// Work that somebody asked of a member.
+    Request,
+    /// The result of a request on its way to the conversation that asked.
+    Receipt,
+}
+
+/// Who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Source {
+    /// The owner, through the page or the API. Nothing is sent back.
+    Owner,
+    /// A member of the team, in its own conversation.
+    Member { member: String, thread: String },
+    /// Another conversation of the owner, by a mention.
+    Conversation { thread: String },
+}
+
+impl Source {
+    /// The conversation to which the result returns.
+    pub fn thread(&self) -> Option<&str> {
+        match self {
+            Source::Owner => None,
+            Source::Member { thread, .. } | Source::Conversation { thread } => Some(thread),
+        }
+    }
+}
+
+/// An open question or interrupt for which a job waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Wait {
+    /// A clarification: answered with text, as a human message.
+    Question { id: String, text: String, options: Vec<String> },
+    /// Graph interrupts: answered with explicit JSON.
+    Interrupts { open: Vec<OpenInterrupt> },
+}
+
+impl Wait {
+    /// Names what is asked: an answer is for this and for nothing else.
+    pub fn identity(&self) -> String {
+        match self {
+            Wait::Question { id, .. } => id.clone(),
+            Wait::Interrupts { open } => {
+                let mut name = String::new();
+                for one in open {
+                    name.push_str(one.checkpoint.as_deref().unwrap_or(""));
+                    name.push('/');
+                    name.push_str(&one.id);
+                    name.push(' ');
+                }
+                name
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenInterrupt {
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    pub value: Value,
+}
+
+/// A person's answer to a [`Wait`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub request_id: String,
+    /// Digest of the answer, so that the same request id with another answer
+    /// is a conflict.
+    pub digest: String,
+    pub key: String,
+    pub wait: Wait,
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing was admitted.
+    Queued,
+    /// Frozen; whether the run exists is not known yet.
+    Starting,
+    Running {
+        run: String,
+    },
+    /// The run ended with a question; no slot is held.
+    Waiting {
+        run: String,
+        wait: Wait,
+    },
+    /// Answered; the answer waits for a slot and was not sent.
+    Answered {
+        run: String,
+        answer: Answer,
+    },
+    /// The answer is frozen and was sent, or may have been.
+    Resuming {
+        run: String,
+        answer: Answer,
+    },
+    /// To be stopped. `run` is absent until the host has named it.
+    Cancelling {
+        run: Option<String>,
+        /// The key under which the host may know the run.
+        key: String,
+        /// The host took note of the cancel.
+        accepted: bool,
+    },
+    /// Nobody knows what became of the run; a person or the host must say.
+    Unknown {
+        run: Option<String>,
+        key: String,
+        /// The answer whose outcome is unknown; absent if it was the request.
+        answer: Option<Answer>,
+    },
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Phase {
+    /// The state as tools, pages and programs see it.
+    pub fn status(&self) -> &'static str {
+        match self {
+            Phase::Queued => "queued",
+            Phase::Starting | Phase::Running { .. } => "running",
+            Phase::Waiting { .. } => "waiting_input",
+            Phase::Answered { .. } | Phase::Resuming { .. } => "resuming",
+            Phase::Cancelling { .. } => "cancelling",
+            Phase::Unknown { .. } => "unknown",
+            Phase::Completed => "completed",
+            Phase::Failed => "failed",
+            Phase::Cancelled => "cancelled",
+        }
+    }
+
+    /// Finished means finished: nothing changes a job in such a phase.
+    pub fn finished(&self) -> bool {
+        matches!(self, Phase::Completed | Phase::Failed | Phase::Cancelled)
+    }
+
+    /// Frozen: the job keeps its slot until the outcome is known.
+    pub fn holds_slot(&self) -> bool {
+        matches!(
+            self,
+            Phase::Starting
+                | Phase::Running { .. }
+                | Phase::Resuming { .. }
+                | Phase::Cancelling { .. }
+                | Phase::Unknown { .. }
+        )
+    }
+
+    /// Asks for a slot.
+    pub fn wants_slot(&self) -> bool {
+        matches!(self, Phase::Queued | Phase::Answered { .. })
+    }
+
+    /// Whether a turn of the conversation executes this job, so that requests
+    /// made there descend from it.
+    pub fn executing(&self) -> bool {
+        matches!(self, Phase::Starting | Phase::Running { .. } | Phase::Resuming { .. } | Phase::Cancelling { .. })
+    }
+
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Phase::Running { run }
+            | Phase::Waiting { run, .. }
+            | Phase::Answered { run, .. }
+            | Phase::Resuming { run, .. } => Some(run),
+            Phase::Cancelling { run, .. } | Phase::Unknown { run, .. } => run.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub fn wait(&self) -> Option<&Wait> {
+        match self {
+            Phase::Waiting { wait, .. } => Some(wait),
+            Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => Some(&answer.wait),
+            _ => None,
+        }
+    }
+}
+
+/// Why a job is not moving though it is its turn, and when it is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    pub code: String,
+    pub message: String,
+    /// Refusals in a row.
+    pub tries: u32,
+    /// Milliseconds since the epoch.
+    pub next_at: u64,
+}
+
+/// Why a job failed, for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+}
+
+/// A member's stored answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// At most [`super::limits::ANSWER_BYTES`].
+    pub text: String,
+    pub truncated: bool,
+}

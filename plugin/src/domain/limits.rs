@@ -1,0 +1,103 @@
+//! All bounds, in one place. Their source is the product's specification;
+//! `lifecycle.info` reports them.
+
+use serde_json::{Value, json};
+
+/// A bound on a text: Unicode scalar values and UTF-8 bytes, both counted on
+/// the trimmed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    pub chars: usize,
+    pub bytes: usize,
+}
+
+const fn bound(chars: usize, bytes: usize) -> Bound {
+    Bound { chars, bytes }
+}
+
+pub const TEAM_NAME: Bound = bound(80, 160);
+pub const GOAL: Bound = bound(2_000, 4_000);
+pub const MEMBER_NAME: Bound = bound(80, 160);
+pub const AGENT_NAME: Bound = bound(128, 256);
+/// Requests and clarification answers.
+pub const TEXT: Bound = bound(4_000, 8_000);
+pub const REQUEST_ID: Bound = bound(128, 256);
+pub const ID: Bound = bound(64, 64);
+pub const QUERY: Bound = bound(200, 800);
+
+/// A structured answer to an interrupt, as compact JSON.
+pub const RESPONSE_BYTES: usize = 8_000;
+/// A member's stored answer.
+pub const ANSWER_BYTES: usize = 6_000;
+pub const EXCERPT_BYTES: usize = 500;
+
+pub const MEMBERS_MIN: usize = 2;
+pub const MEMBERS_MAX: usize = 8;
+pub const TEAMS_PER_OWNER: usize = 20;
+pub const REQUESTS_PER_TEAM: u32 = 100;
+pub const RECEIPTS_PER_TEAM: u32 = 100;
+pub const REQUESTS_PER_CHAIN: u32 = 12;
+
+/// Shared messages that a team keeps.
+pub const MESSAGES_KEPT: u32 = 100;
+/// Recent messages in the shared context.
+pub const CONTEXT_MESSAGES: usize = 8;
+pub const CONTEXT_BYTES: usize = 24_000;
+/// Every page of history, results or tasks.
+pub const PAGE_BYTES: usize = 24_000;
+
+pub const FEED_DEFAULT: u32 = 20;
+pub const FEED_MAX: u32 = 200;
+
+/// Admitted jobs in the whole database, unless the deployment sets another.
+pub const SLOTS: u32 = 8;
+
+pub const MENTION_HITS: usize = 16;
+pub const MENTION_REFERENCES: usize = 16;
+/// UTF-16 code units.
+pub const MENTION_LABEL: usize = 120;
+
+/// An owner's id as the host gives it, in bytes.
+pub const OWNER_BYTES: usize = 256;
+/// A conversation's id as the host gives it, in bytes.
+pub const THREAD_BYTES: usize = 256;
+
+/// Milliseconds between two looks at work that is under way, in case an event
+/// was lost.
+pub const SWEEP_MS: u64 = 15_000;
+/// One call of `advance` takes no new job after this many milliseconds.
+pub const STEP_MS: u64 = 9_000;
+/// Waiting for a lock of a team.
+pub const LOCK_MS: u32 = 10_000;
+/// How often a command decides again after a commit conflict.
+pub const COMMIT_TRIES: u32 = 16;
+
+/// Growing pauses after a temporary refusal.
+pub const PAUSE_FIRST_MS: u64 = 1_000;
+pub const PAUSE_MAX_MS: u64 = 60_000;
+/// Failures in a row after which a team is disconnected with the reason.
+pub const FAILURES_TO_DISCONNECT: u32 = 6;
+/// Attempts to deliver a receipt into a conversation that is denied or gone.
+pub const RECEIPT_TRIES: u32 = 5;
+
+/// The bounds as `info` reports them.
+pub fn report(slots: u32) -> Value {
+    let text = |b: Bound| json!({"characters": b.chars, "bytes": b.bytes});
+    json!({
+        "team_name": text(TEAM_NAME), "goal": text(GOAL), "member_name": text(MEMBER_NAME),
+        "agent_name": text(AGENT_NAME), "text": text(TEXT), "request_id": text(REQUEST_ID), "id": text(ID),
+        "query": text(QUERY), "response_bytes": RESPONSE_BYTES, "answer_bytes": ANSWER_BYTES,
+        "excerpt_bytes": EXCERPT_BYTES, "members": {"min": MEMBERS_MIN, "max": MEMBERS_MAX},
+        "teams_per_owner": TEAMS_PER_OWNER, "requests_per_team": REQUESTS_PER_TEAM,
+        "receipts_per_team": RECEIPTS_PER_TEAM, "requests_per_chain": REQUESTS_PER_CHAIN,
+        "messages_kept": MESSAGES_KEPT, "context_messages": CONTEXT_MESSAGES, "context_bytes": CONTEXT_BYTES,
+        "page_bytes": PAGE_BYTES, "feed": {"default": FEED_DEFAULT, "max": FEED_MAX}, "slots": slots,
+        "mention": {"hits": MENTION_HITS, "references": MENTION_REFERENCES, "label_utf16": MENTION_LABEL},
+    })
+}
+
+/// The pause after the `tries`-th temporary refusal in a row (from 1).
+pub fn pause_ms(tries: u32) -> u64 {
+    let doublings = tries.saturating_sub(1).min(16);
+    (PAUSE_FIRST_MS << doublings).min(PAUSE_MAX_MS)
+}

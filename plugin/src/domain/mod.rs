@@ -1,0 +1,12 @@
+//! The rules, as pure functions and data: no storage, no host, no clock.
+
+pub mod context;
+pub mod error;
+pub mod ids;
+pub mod job;
+pub mod letter;
+pub mod limits;
+pub mod machine;
+pub mod schedule;
+pub mod text;
+pub mod time;

@@ -1,0 +1,135 @@
+//! Texts from outside: trimming, bounds, what a name may contain, and cutting
+//! at a character boundary.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::error::{Error, Result};
+use super::limits::Bound;
+
+/// White space as ECMAScript's `trim` sees it, so that page and component
+/// agree: with U+FEFF, without U+0085.
+pub fn is_space(c: char) -> bool {
+    matches!(
+        c,
+        '\u{9}'..='\u{d}' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}'
+            | '\u{205f}' | '\u{3000}' | '\u{feff}'
+    )
+}
+
+/// Trims by [`is_space`].
+pub fn trim(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// A trimmed, non-empty text within its bound, without U+0000.
+pub fn bounded(field: &str, text: &str, bound: Bound) -> Result<String> {
+    let text = trim(text);
+    if text.is_empty() {
+        return Err(Error::invalid("empty", field, format!("`{field}` must not be empty.")));
+    }
+    within(field, text, bound)?;
+    Ok(text.to_string())
+}
+
+/// Both bounds and U+0000, on a text that is already trimmed.
+pub fn within(field: &str, text: &str, bound: Bound) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Error::invalid(
+            "nul_character",
+            field,
+            format!("`{field}` must not contain the character U+0000."),
+        ));
+    }
+    let chars = text.chars().count();
+    if chars > bound.chars || text.len() > bound.bytes {
+        return Err(Error::invalid(
+            "too_long",
+            field,
+            format!(
+                "`{field}` has {chars} characters and {} bytes; at most {} characters and {} bytes are allowed. Shorten it.",
+                text.len(),
+                bound.chars,
+                bound.bytes
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A name of a team, member or agent: one line, nothing invisible that could
+/// make it look like another name, normalised to NFC.
+pub fn name(field: &str, text: &str, bound: Bound) -> Result<String> {
+    let composed: String = trim(text).nfc().collect();
+    let composed = bounded(field, &composed, bound)?;
+    if let Some(c) = composed.chars().find(|c| forbidden_in_name(*c)) {
+        return Err(Error::invalid(
+            "invalid_name",
+            field,
+            format!(
+                "`{field}` contains the character U+{:04X}, which is a line break, a control character or invisible. Remove it.",
+                c as u32
+            ),
+        ));
+    }
+    Ok(composed)
+}
+
+/// Control characters, line separators, and characters that are invisible or
+/// change the direction of text: with them two names could look alike.
+fn forbidden_in_name(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// An id that somebody sends back to us. Anything that cannot be one of ours
+/// is simply unknown, which the caller of this function says in its own way.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+/// The longest prefix of at most `bytes` bytes that ends on a character.
+pub fn cut(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let mut end = bytes;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The text, or its beginning and a mark, within `bytes` bytes. True: cut.
+pub fn excerpt(text: &str, bytes: usize) -> (String, bool) {
+    const MARK: &str = "…";
+    if text.len() <= bytes {
+        return (text.to_string(), false);
+    }
+    (format!("{}{MARK}", cut(text, bytes.saturating_sub(MARK.len()))), true)
+}
+
+/// Folded for comparison without case, by full Unicode case folding.
+pub fn fold(text: &str) -> String {
+    icu_casemap::CaseMapper::new().fold_string(text).into_owned()
+}
+
+/// How many bytes a text takes as a compact JSON string, quotes included, with
+/// non-ASCII characters unescaped.
+pub fn json_len(text: &str) -> usize {
+    2 + text
+        .bytes()
+        .map(|b| match b {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            0..=0x1f => 6,
+            _ => 1,
+        })
+        .sum::<usize>()
+}

@@ -1,0 +1,55 @@
+//! What people and programs can do.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::Value;
+
+use super::{Entry, parse, schema};
+use crate::app::{Ctx, cancel, check_caller, connect, create, delete, get, list, resume, search, send, settle};
+use crate::domain::error::{Error, Kind, Result};
+
+macro_rules! actions {
+    ($($name:literal, $writes:literal, $type:ty, $command:path;)*) => {
+        /// All actions, in a stable order.
+        pub fn actions() -> Vec<Entry> {
+            alloc::vec![$({
+                let (description, schema) = schema::of::<$type>();
+                Entry { name: $name, description, schema, writes: $writes }
+            }),*]
+        }
+
+        /// Calls an action; the reply is compact JSON.
+        pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<String> {
+            check_caller(ctx.caller)?;
+            let reply: Value = match action {
+                $($name => $command(ctx, &parse::<$type>(payload)?)?,)*
+                _ => return Err(unknown()),
+            };
+            serde_json::to_string(&reply).map_err(|e| Error::internal(format!("a reply cannot be written: {e}")))
+        }
+    };
+}
+
+actions! {
+    "create", true, create::Create, create::create;
+    "list", false, list::List, list::list;
+    "get", false, get::Get, get::get;
+    "connect", true, connect::Connect, connect::connect;
+    "search", false, search::Search, search::search;
+    "send", true, send::Send, send::send;
+    "cancel", true, cancel::Cancel, cancel::cancel;
+    "resume", true, resume::Resume, resume::resume;
+    "settle", true, settle::Settle, settle::settle;
+    "delete", true, delete::Delete, delete::delete;
+}
+
+fn unknown() -> Error {
+    let names: Vec<&str> = actions().iter().map(|a| a.name).collect();
+    Error::new(
+        Kind::NotFound,
+        "action_not_found",
+        format!("There is no such action. The actions are: {}.", names.join(", ")),
+    )
+}

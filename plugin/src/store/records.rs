@@ -1,0 +1,280 @@
+//! The stored records. Each carries the version of its format; a record of
+//! another version does not parse, and `lifecycle.open` has migrated all of
+//! them before anything else reads one.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::domain::job::{Failure, Hold, JobKind, Phase, Source};
+
+/// The format of the whole store.
+pub const STORE_FORMAT: u32 = 1;
+
+/// The mark of format 1 in a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct V1;
+
+impl Serialize for V1 {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u8(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for V1 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        match u8::deserialize(d)? {
+            1 => Ok(V1),
+            other => Err(D::Error::custom(alloc::format!("record format {other}, expected 1"))),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    pub format: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub id: String,
+    pub name: String,
+    pub agent: String,
+    pub thread: String,
+}
+
+/// What never changes about a team.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Team {
+    pub v: V1,
+    pub id: String,
+    pub name: String,
+    pub goal: String,
+    /// 16 random bytes in hexadecimal: a team that is deleted and made again
+    /// has other jobs, conversations and run keys.
+    pub nonce: String,
+    pub members: Vec<Member>,
+    /// The member marked as lead. Absent: only the owner leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<String>,
+    pub request_id: String,
+    /// Digest of what was asked, so that the same request id with another
+    /// roster is a conflict.
+    pub digest: String,
+    pub created_at: u64,
+}
+
+impl Team {
+    pub fn member(&self, id: &str) -> Option<&Member> {
+        self.members.iter().find(|m| m.id == id)
+    }
+
+    pub fn member_of_thread(&self, thread: &str) -> Option<&Member> {
+        self.members.iter().find(|m| m.thread == thread)
+    }
+}
+
+/// Why a team is not connected, as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disconnect {
+    pub code: String,
+    pub message: String,
+    /// Failures in a row; reset by a successful connect.
+    pub tries: u32,
+    /// When a host that reconnects by itself tries again.
+    pub next_at: u64,
+}
+
+/// What changes about a team with every command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    pub v: V1,
+    /// Grows with every change that anyone can see.
+    pub revision: u64,
+    /// All members' conversations exist.
+    pub ready: bool,
+    /// Whether the last change of the connection was a connect. The process
+    /// may have lost its capability since.
+    pub connected: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disconnect: Option<Disconnect>,
+    /// Numbers of the newest job, message and notice.
+    pub jobs: u32,
+    pub messages: u32,
+    pub notices: u32,
+    pub requests: u32,
+    pub receipts: u32,
+    pub unfinished: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultMeta {
+    /// Whether the stored answer was cut. Absent: unknown (imported).
+    pub truncated: Option<bool>,
+    /// The run whose turn gave the answer.
+    pub run: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub v: V1,
+    pub id: String,
+    pub n: u32,
+    pub kind: JobKind,
+    /// Absent for a receipt into a conversation that is not a member's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// The conversation in which it runs.
+    pub thread: String,
+    pub source: Source,
+    /// The number of the chain's first request.
+    pub root: u32,
+    /// The number of the job during which it was asked, or, for a receipt, of
+    /// its request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
+    /// Requests in the chain; kept at its root only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chain: u32,
+    pub request_id: String,
+    /// Digest of what was asked.
+    pub digest: String,
+    pub phase: Phase,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Place in its conversation.
+    pub seq: u32,
+    /// The human message that carried the newest input, and the run stamped on
+    /// it: where the turn begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Digest of the frozen input, kept when the input is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Request ids of answers given so far, with their digests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultMeta>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Something a reader should know about a finished job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    pub created_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<u64>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// An unfinished job as the planner sees it: all it needs, and no history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    pub team: String,
+    pub job: u32,
+    pub need: Need,
+    /// When it asked for what it needs.
+    pub since: u64,
+    /// Not before; zero: at once.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub next_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+fn is_zero_u64(n: &u64) -> bool {
+    *n == 0
+}
+
+/// What an unfinished job needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// A slot.
+    Slot,
+    /// A person.
+    Person,
+    /// The end of its run.
+    End,
+    /// To be asked of the host again.
+    Host,
+}
+
+/// An admitted job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    pub v: V1,
+    pub job: String,
+    pub thread: String,
+    pub since: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// A request was made.
+    Request,
+    /// It ended with an answer.
+    Result,
+    /// It ended without one (failed or cancelled).
+    Notice,
+}
+
+/// A line of the shared record. Its text is that of the job, so that nothing
+/// is stored twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub v: V1,
+    pub seq: u32,
+    pub kind: MessageKind,
+    pub job: u32,
+    pub at: u64,
+}
+
+/// The exact input of a run, stored before the host is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    pub v: V1,
+    pub key: String,
+    pub input: FrozenInput,
+    /// Notices that this input carries; dropped once the run is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrozenInput {
+    Message {
+        id: String,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answers: Option<String>,
+        provenance: String,
+    },
+    Interrupts {
+        answers: Vec<FrozenAnswer>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenAnswer {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    pub id: String,
+    /// JSON text.
+    pub value: String,
+}
+
+/// The reply to a mutating tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallMemo {
+    pub v: V1,
+    pub digest: String,
+    /// JSON text.
+    pub reply: String,
+}

@@ -1,0 +1,174 @@
+//! One team inside a transaction: its records, and the indexes that follow
+//! from a job's phase.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use super::records::{Head, Job, Message, MessageKind, Need, Slot, Team, V1, Work};
+use super::{Db, keys};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::Phase;
+use crate::domain::{limits, text};
+
+/// A team's records inside one transaction. The head is kept in memory and
+/// written by [`TeamTx::finish`].
+pub struct TeamTx<'a, 'h> {
+    pub db: &'a Db<'h>,
+    pub owner: &'a str,
+    pub keys: keys::TeamKeys,
+    pub team: Team,
+    pub head: RefCell<Head>,
+}
+
+impl<'a, 'h> TeamTx<'a, 'h> {
+    /// The owner's team, or the answer for a team that does not exist.
+    pub fn load(db: &'a Db<'h>, owner: &'a str, team: &str) -> Result<Self> {
+        if !text::is_id(team) {
+            return Err(Error::no_team());
+        }
+        let keys = keys::TeamKeys::new(owner, team);
+        let team: Team = db.get(&keys.team())?.ok_or_else(Error::no_team)?;
+        let head: Head = db.get(&keys.head())?.ok_or_else(Error::no_team)?;
+        Ok(Self { db, owner, keys, team, head: RefCell::new(head) })
+    }
+
+    /// Writes the head, with the next revision. Gives that revision.
+    pub fn finish(&self) -> Result<u64> {
+        let mut head = self.head.borrow_mut();
+        head.revision += 1;
+        self.db.put(&self.keys.head(), &*head)?;
+        Ok(head.revision)
+    }
+
+    pub fn job(&self, n: u32) -> Result<Job> {
+        self.db.get(&self.keys.job(n))?.ok_or_else(|| Error::internal("a job of this team is missing"))
+    }
+
+    /// The job with this id, or the answer for a job that is not there.
+    pub fn job_by_id(&self, id: &str) -> Result<Job> {
+        self.find_job(id)?.ok_or_else(Error::no_job)
+    }
+
+    pub fn find_job(&self, id: &str) -> Result<Option<Job>> {
+        if !text::is_id(id) {
+            return Ok(None);
+        }
+        let n: Option<u32> = self.db.get(&self.keys.job_id(id))?;
+        n.map(|n| self.job(n)).transpose()
+    }
+
+    pub fn text(&self, n: u32) -> Result<String> {
+        Ok(self.db.get_text(&self.keys.text(n))?.unwrap_or_default())
+    }
+
+    /// Gives a new job its number and its place in its conversation, and
+    /// stores it with its text. The place is after everything unfinished
+    /// there; since the end of the conversation's list was read, two commits
+    /// never take the same place.
+    pub fn add_job(&self, mut job: Job, text: &str) -> Result<Job> {
+        let conversation = keys::work_thread(self.owner, &job.thread);
+        let last = self.db.scan(&conversation, &keys::end(&conversation), 1, true)?;
+        let last = last.first().and_then(|(key, _)| key.rsplit('/').next()).and_then(|seq| seq.parse::<u32>().ok());
+        job.seq = last.map_or(1, |seq| seq.saturating_add(1));
+        {
+            let mut head = self.head.borrow_mut();
+            head.jobs += 1;
+            head.unfinished += 1;
+            job.n = head.jobs;
+        }
+        if job.root == 0 {
+            job.root = job.n;
+        }
+        self.db.put(&self.keys.job_id(&job.id), &job.n)?;
+        self.db.put_text(&self.keys.text(job.n), text)?;
+        self.put_job(&job, job.created_at)?;
+        Ok(job)
+    }
+
+    /// Stores a job whose phase may have changed from `before`, with all that
+    /// follows from the phase: its place in the work list, its slot, its
+    /// frozen input.
+    pub fn save_job(&self, before: &Phase, job: &Job, now: u64) -> Result<()> {
+        let slot = keys::slot(self.owner, &self.team.id, job.n);
+        match (before.holds_slot(), job.phase.holds_slot()) {
+            (false, true) => {
+                let record = Slot { v: V1, job: job.id.clone(), thread: job.thread.clone(), since: now };
+                self.db.put(&slot, &record)?;
+            }
+            (true, false) => self.db.delete(&slot)?,
+            _ => {}
+        }
+        if job.phase.finished() {
+            self.db.delete(&keys::work_entry(self.owner, &job.thread, job.seq))?;
+            self.db.delete(&self.keys.input(job.n))?;
+            self.db.delete(&self.keys.answer(job.n))?;
+            let mut head = self.head.borrow_mut();
+            head.unfinished = head.unfinished.saturating_sub(1);
+            drop(head);
+            self.db.put(&self.keys.job(job.n), job)
+        } else {
+            if matches!(job.phase, Phase::Queued) {
+                self.db.delete(&self.keys.input(job.n))?;
+            }
+            self.put_job(job, now)
+        }
+    }
+
+    fn put_job(&self, job: &Job, now: u64) -> Result<()> {
+        self.db.put(&self.keys.job(job.n), job)?;
+        let need = match &job.phase {
+            Phase::Queued | Phase::Answered { .. } => Need::Slot,
+            Phase::Waiting { .. } => Need::Person,
+            Phase::Running { .. } => Need::End,
+            _ => Need::Host,
+        };
+        let key = keys::work_entry(self.owner, &job.thread, job.seq);
+        // A job keeps its age for as long as it needs the same thing.
+        let since = match self.db.get::<Work>(&key)? {
+            Some(old) if old.need == need => old.since,
+            _ => now,
+        };
+        let work = Work {
+            team: self.team.id.clone(),
+            job: job.n,
+            need,
+            since,
+            next_at: job.hold.as_ref().map_or(0, |h| h.next_at),
+            run: job.phase.run().map(String::from),
+        };
+        self.db.put(&key, &work)
+    }
+
+    /// Adds a line to the shared record and drops what is over its bound.
+    pub fn add_message(&self, kind: MessageKind, job: u32, at: u64) -> Result<()> {
+        let mut head = self.head.borrow_mut();
+        head.messages += 1;
+        let seq = head.messages;
+        self.db.put(&self.keys.message(seq), &Message { v: V1, seq, kind, job, at })?;
+        if let Some(old) = seq.checked_sub(limits::MESSAGES_KEPT) {
+            self.db.delete(&self.keys.message(old))?;
+        }
+        Ok(())
+    }
+
+    /// The newest lines of the shared record, oldest first.
+    pub fn recent_messages(&self, limit: usize) -> Result<Vec<Message>> {
+        let prefix = self.keys.messages();
+        let mut found = self.db.scan(&prefix, &keys::end(&prefix), limit as u32, true)?;
+        found.reverse();
+        found.iter().map(|(key, value)| super::parse(key, value)).collect()
+    }
+
+    /// Notices that wait for the next turn of a conversation: number and text.
+    pub fn notices(&self, thread: &str) -> Result<Vec<(u32, String)>> {
+        let found = self.db.scan_prefix(&self.keys.notices(thread), limits::REQUESTS_PER_TEAM)?;
+        Ok(found.into_iter().filter_map(|(key, value)| Some((key.rsplit('/').next()?.parse().ok()?, value))).collect())
+    }
+
+    pub fn add_notice(&self, thread: &str, text: &str) -> Result<()> {
+        let mut head = self.head.borrow_mut();
+        head.notices += 1;
+        self.db.put_text(&self.keys.notice(thread, head.notices), text)
+    }
+}
