@@ -101,3 +101,19 @@ fn the_data_folder_is_private() {
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(prepare_data_folder(&data).unwrap().unwrap().contains("0755"));
 }
+
+#[test]
+fn the_samples_examples_are_good_when_the_marks_are_taken_away() {
+    let key = |line: &str| {
+        let line = line.strip_prefix("# ").unwrap_or_default();
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+    };
+    let mut lines = Vec::new();
+    for line in SAMPLE.lines() {
+        lines.push(if key(line) { &line[2..] } else { line });
+    }
+    let config = Config::parse(&lines.join("\n"), FILE_NAME).unwrap();
+    assert_eq!(config.agents.agents.len(), 2);
+    assert_eq!(config.team_json(), r#"{"slots":8}"#);
+    assert_eq!(config.engine, EngineLimits::default());
+}
