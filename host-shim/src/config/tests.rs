@@ -73,6 +73,15 @@ fn a_mistake_names_its_line_and_key() {
 }
 
 #[test]
+fn a_mistake_of_an_agent_names_its_line_and_key() {
+    let models = "[models.m]\nkind = \"scripted\"\n";
+    let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"m\"\ntoolz = []\n"));
+    assert_eq!((line, key.as_str()), (6, "agents.0.toolz"));
+    let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"other\"\n"));
+    assert_eq!((line, key.as_str()), (5, "agents.0.model"));
+}
+
+#[test]
 fn the_error_is_one_readable_line() {
     let error = Config::parse("[server]\nbnd = 1\n", "agent-teams.toml").unwrap_err().to_string();
     assert!(error.starts_with("agent-teams.toml, line 2: `server.bnd`: unknown field `bnd`"), "{error}");
