@@ -74,11 +74,11 @@ fn a_mistake_names_its_line_and_key() {
 
 #[test]
 fn a_mistake_of_an_agent_names_its_line_and_key() {
-    let models = "[models.m]\nkind = \"scripted\"\n";
+    let models = "[models.m]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"x\"\n";
     let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"m\"\ntoolz = []\n"));
-    assert_eq!((line, key.as_str()), (6, "agents.0.toolz"));
+    assert_eq!((line, key.as_str()), (8, "agents.0.toolz"));
     let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"other\"\n"));
-    assert_eq!((line, key.as_str()), (5, "agents.0.model"));
+    assert_eq!((line, key.as_str()), (7, "agents.0.model"));
 }
 
 #[test]
