@@ -4,6 +4,9 @@
 //! of teams, jobs or boards.
 
 pub mod agents;
+pub mod config;
 pub mod contract;
 pub mod engine;
+pub mod gateway;
 pub mod storage;
+pub mod users;
