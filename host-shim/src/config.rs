@@ -256,6 +256,11 @@ impl Config {
         })?;
 
         let wrong = |Wrong(path, message): Wrong| located.at(&whole, &path, message);
+        agents.validate().map_err(|error| {
+            // `agents[1].model` as the path `agents`, `1`, `model`.
+            let path = error.key.replace('[', ".").replace(']', "");
+            wrong(Wrong(path.split('.').map(str::to_owned).collect(), error.message))
+        })?;
         let engine = raw.engine;
         for (key, value, min, max) in [
             ("memory_mib", engine.memory_mib, 4, 4096),

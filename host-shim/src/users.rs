@@ -103,15 +103,15 @@ pub struct Users {
     clock: Arc<dyn Clock>,
 }
 
-/// The first format of these tables. A later one migrates, it never edits this.
+/// The first format of these tables. Later steps follow it; it is never edited.
 const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS users (
+CREATE TABLE users (
     id TEXT PRIMARY KEY,
     automatic INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     disabled_at INTEGER
 ) STRICT;
-CREATE TABLE IF NOT EXISTS user_tokens (
+CREATE TABLE user_tokens (
     id TEXT PRIMARY KEY,
     user TEXT NOT NULL REFERENCES users (id),
     name TEXT NOT NULL,
@@ -120,16 +120,16 @@ CREATE TABLE IF NOT EXISTS user_tokens (
     last_used_at INTEGER,
     revoked_at INTEGER
 ) STRICT;
-CREATE INDEX IF NOT EXISTS user_tokens_by_user ON user_tokens (user, created_at);
-CREATE TABLE IF NOT EXISTS user_sessions (
+CREATE INDEX user_tokens_by_user ON user_tokens (user, created_at);
+CREATE TABLE user_sessions (
     id TEXT PRIMARY KEY,
     user TEXT NOT NULL REFERENCES users (id),
     hash BLOB NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS user_sessions_by_end ON user_sessions (expires_at);
-CREATE TABLE IF NOT EXISTS sign_in_links (
+CREATE INDEX user_sessions_by_end ON user_sessions (expires_at);
+CREATE TABLE sign_in_links (
     id TEXT PRIMARY KEY,
     user TEXT NOT NULL REFERENCES users (id),
     hash BLOB NOT NULL,
@@ -138,10 +138,15 @@ CREATE TABLE IF NOT EXISTS sign_in_links (
 ";
 
 impl Users {
-    /// Opens the users of this database and makes their tables if they are
-    /// missing. Harmless when repeated.
+    /// Opens the users of this database and makes or migrates their tables.
+    /// Harmless when repeated.
     pub async fn open(db: Database, clock: Arc<dyn Clock>) -> Result<Arc<Self>, UserError> {
-        db.write(|c| Ok(c.execute_batch(SCHEMA)?)).await.map_err(UserError::Database)?;
+        let tables = db.clone();
+        tokio::task::spawn_blocking(move || tables.migrate("users", &[SCHEMA]))
+            .await
+            .map_err(anyhow::Error::from)
+            .flatten()
+            .map_err(UserError::Database)?;
         Ok(Arc::new(Self { db, clock }))
     }
 

@@ -73,6 +73,15 @@ fn a_mistake_names_its_line_and_key() {
 }
 
 #[test]
+fn a_mistake_of_an_agent_names_its_line_and_key() {
+    let models = "[models.m]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"x\"\n";
+    let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"m\"\ntoolz = []\n"));
+    assert_eq!((line, key.as_str()), (8, "agents.0.toolz"));
+    let (line, key, _) = refused(&format!("{models}[[agents]]\nname = \"a\"\nmodel = \"other\"\n"));
+    assert_eq!((line, key.as_str()), (7, "agents.0.model"));
+}
+
+#[test]
 fn the_error_is_one_readable_line() {
     let error = Config::parse("[server]\nbnd = 1\n", "agent-teams.toml").unwrap_err().to_string();
     assert!(error.starts_with("agent-teams.toml, line 2: `server.bnd`: unknown field `bnd`"), "{error}");
@@ -100,4 +109,20 @@ fn the_data_folder_is_private() {
     assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(prepare_data_folder(&data).unwrap().unwrap().contains("0755"));
+}
+
+#[test]
+fn the_samples_examples_are_good_when_the_marks_are_taken_away() {
+    let key = |line: &str| {
+        let line = line.strip_prefix("# ").unwrap_or_default();
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+    };
+    let mut lines = Vec::new();
+    for line in SAMPLE.lines() {
+        lines.push(if key(line) { &line[2..] } else { line });
+    }
+    let config = Config::parse(&lines.join("\n"), FILE_NAME).unwrap();
+    assert_eq!(config.agents.agents.len(), 2);
+    assert_eq!(config.team_json(), r#"{"slots":8}"#);
+    assert_eq!(config.engine, EngineLimits::default());
 }

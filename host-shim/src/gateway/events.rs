@@ -121,9 +121,10 @@ impl Live {
             Change::Topic { topic, revision } => {
                 let id =
                     if self.subscription.of_one_team() { revision.to_string() } else { format!("{topic}:{revision}") };
-                // A line break would end the id; a topic has none, and if one
-                // had, the event goes without.
-                let event = if id.contains(['\n', '\r', '\0']) { event } else { event.id(id) };
+                // A change without a revision has no id; nor has one whose topic
+                // would break the line.
+                let plain = revision == 0 || id.contains(['\n', '\r', '\0']);
+                let event = if plain { event } else { event.id(id) };
                 event.data(json!({ "topic": topic, "revision": revision }).to_string())
             }
             Change::Gap { newest: Some(revision) } => {

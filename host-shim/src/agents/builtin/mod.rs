@@ -10,6 +10,7 @@ mod files;
 mod ids;
 mod run_loop;
 mod schema;
+mod steps;
 mod tables;
 mod tools;
 mod views;

@@ -251,7 +251,7 @@ mod tests {
         let value = parse_json(br#"{"a":"x\ud83dy","b":"\ud83d\ude00","c":"\\ud83d","d":"\ude00\ud83d"}"#).unwrap();
         assert_eq!(value, json!({"a":"x\u{fffd}y","b":"\u{1f600}","c":"\\ud83d","d":"\u{fffd}\u{fffd}"}));
         assert_eq!(parse_json(b"{\"a\":\"\xff\"}").unwrap(), json!({"a":"\u{fffd}"}));
-        assert_eq!(parse_json(b"{\"a\":\"\\ud83d\\").is_none(), true);
+        assert!(parse_json(b"{\"a\":\"\\ud83d\\").is_none());
     }
 
     #[test]

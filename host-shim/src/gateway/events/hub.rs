@@ -99,7 +99,10 @@ impl Hub {
         if state.newest.len() >= MAX_NEWEST {
             state.newest.clear();
         }
-        state.newest.insert((event.owner.clone(), team.to_owned()), event.revision);
+        let newest = state.newest.entry((event.owner.clone(), team.to_owned())).or_default();
+        // Signals may come out of order; and a team that was deleted and made
+        // again counts from one. Zero says that no revision belongs to it.
+        *newest = if event.revision == 1 { 1 } else { event.revision.max(*newest) };
         let Some(streams) = state.owners.get(&event.owner) else { return };
         for stream in streams.values() {
             if stream.team.as_deref().is_none_or(|wanted| wanted == team) {
@@ -134,7 +137,8 @@ impl Stream {
                 pending.topics.clear();
                 pending.gap = true;
             } else {
-                pending.topics.insert(topic.to_owned(), revision);
+                let newest = pending.topics.entry(topic.to_owned()).or_default();
+                *newest = revision.max(*newest);
             }
         }
         drop(pending);
@@ -166,7 +170,7 @@ impl Subscription {
     /// The newest revision of the stream's team that this process has seen.
     pub(super) fn newest(&self) -> Option<u64> {
         let team = self.stream.team.clone()?;
-        self.hub.upgrade()?.lock().newest.get(&(self.owner.clone(), team)).copied()
+        self.hub.upgrade()?.lock().newest.get(&(self.owner.clone(), team)).copied().filter(|&revision| revision > 0)
     }
 
     /// Makes the next change a gap.
@@ -225,12 +229,19 @@ mod tests {
         for revision in 1..=3 {
             hub.deliver(event("ann", "team:t1", revision));
         }
+        // Out of order, and one without a revision.
+        hub.deliver(event("ann", "team:t1", 2));
+        hub.deliver(event("ann", "team:t1", 0));
         hub.deliver(event("ann", "team:t2", 7));
         assert_eq!(all.next().await, Change::Topic { topic: "team:t1".into(), revision: 3 });
         assert_eq!(all.next().await, Change::Topic { topic: "team:t2".into(), revision: 7 });
         assert_eq!(one.next().await, Change::Topic { topic: "team:t1".into(), revision: 3 });
         assert!(one.stream.pending().topics.is_empty() && all.stream.pending().topics.is_empty());
         assert_eq!(one.newest(), Some(3));
+        hub.deliver(event("ann", "team:t1", 1));
+        assert_eq!(one.newest(), Some(1));
+        hub.deliver(event("ann", "team:t3", 0));
+        assert_eq!(hub.subscribe("ann", Some("t3")).unwrap().newest(), None);
     }
 
     #[tokio::test]
