@@ -50,9 +50,9 @@ pub fn team(world: &World) -> Option<(String, Team)> {
 pub fn job(world: &World, f: impl Fn(&Job) -> bool) -> Option<(String, String, Job)> {
     let checker = world.checker.borrow();
     let fit = || {
-        checker.living().flat_map(|((owner, team), mirror, _)| {
-            mirror.jobs.values().filter(|j| f(j)).map(move |j| (owner, team, j))
-        })
+        checker
+            .living()
+            .flat_map(|((owner, team), mirror, _)| mirror.jobs.values().filter(|j| f(j)).map(move |j| (owner, team, j)))
     };
     let n = world.below(fit().count());
     fit().nth(n).map(|(owner, team, job)| (owner.clone(), team.clone(), job.clone()))
@@ -87,7 +87,8 @@ pub fn create(world: &World) {
 
 /// Makes the `n`-th team of an owner.
 pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
-    let members = (0..2 + n % 3).map(|m| NewMember { name: format!("member {m}"), agent: format!("agent-{m}") }).collect();
+    let members =
+        (0..2 + n % 3).map(|m| NewMember { name: format!("member {m}"), agent: format!("agent-{m}") }).collect();
     let create = Create {
         request_id: format!("team {n}"),
         name: format!("team {n}"),
@@ -108,7 +109,11 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
     );
     // Sweeping away what a deleted team of this name left is no effect.
     let alone = world.steps.get() == commands + 1;
-    if alone && existing.is_none() && matches!(&reply, Some(Err(e)) if e.kind != Kind::Unknown) && existing != exists(world) {
+    if alone
+        && existing.is_none()
+        && matches!(&reply, Some(Err(e)) if e.kind != Kind::Unknown)
+        && existing != exists(world)
+    {
         world.violate("create refuses and made the team");
     }
     if let Some(Ok(view)) = &reply {
@@ -316,7 +321,8 @@ pub fn connect_team(world: &World, owner: &str, team: &str) {
 pub fn read(world: &World) {
     let Some((owner, team)) = team(world) else { return };
     let reader = if world.chance(300) { self::owner(world) } else { owner.clone() };
-    let get = Get { team_id: team.id.clone(), limit: None, cursor: None, details: Some(world.chance(500)), revision: None };
+    let get =
+        Get { team_id: team.id.clone(), limit: None, cursor: None, details: Some(world.chance(500)), revision: None };
     let reply = world.command(
         || format!("{reader} reads {}", team.id),
         None,
@@ -336,7 +342,11 @@ pub fn read(world: &World) {
         }
         _ => {}
     }
-    world.command(|| format!("{reader} lists"), None, || as_owner(world, &reader, |ctx| list::list(ctx, &list::List {})));
+    world.command(
+        || format!("{reader} lists"),
+        None,
+        || as_owner(world, &reader, |ctx| list::list(ctx, &list::List {})),
+    );
 }
 
 /// The conversation outside all teams that an owner has.
@@ -392,7 +402,8 @@ pub fn still_asked(world: &World, thread: &str, wait: &Wait) -> bool {
 
 /// Whether no unfinished job has to do with what is asked in a conversation.
 pub fn nobody_waits(world: &World, thread: &str) -> bool {
-    let asks = |j: &Job| j.thread == thread && !j.phase.finished() && (j.phase.wait().is_some() || j.phase.holds_slot());
+    let asks =
+        |j: &Job| j.thread == thread && !j.phase.finished() && (j.phase.wait().is_some() || j.phase.holds_slot());
     let checker = world.checker.borrow();
     !checker.living().any(|(_, mirror, _)| mirror.jobs.values().any(asks))
 }

@@ -33,6 +33,8 @@ pub struct Agents {
     pub admitted: BTreeMap<String, u32>,
     /// Which jobs' inputs carried the notice of a cancelled request.
     pub noticed: BTreeMap<String, Vec<String>>,
+    /// Some run vanished: whoever tries again sends its message twice.
+    pub vanished: bool,
     next: u64,
 }
 
@@ -97,7 +99,9 @@ impl Agents {
     pub fn create(&mut self, owner: &str, id: &str, agent: &str) -> Reply<()> {
         match self.threads.get(id) {
             Some(old) if old.owner != owner => Err(RunError::Denied("another user's conversation".into())),
-            Some(old) if old.agent.as_deref() != Some(agent) => Err(RunError::Rejected("bound to another agent".into())),
+            Some(old) if old.agent.as_deref() != Some(agent) => {
+                Err(RunError::Rejected("bound to another agent".into()))
+            }
             Some(_) => Ok(()),
             None => {
                 let thread = Thread { owner: owner.into(), agent: Some(agent.into()), ..Thread::default() };
@@ -215,9 +219,10 @@ impl Agents {
             return Err(RunError::NotFound("no state yet".into()));
         }
         let from = since.and_then(|(message, run)| {
-            thread.messages.iter().position(|m| {
-                m.role == Role::Human && (m.id == message || (run.is_some() && m.run.as_deref() == run))
-            })
+            thread
+                .messages
+                .iter()
+                .position(|m| m.role == Role::Human && (m.id == message || (run.is_some() && m.run.as_deref() == run)))
         });
         if since.is_some() {
             for turn in thread.runs.values_mut().filter(|turn| done(turn.status)) {
@@ -361,6 +366,7 @@ impl Agents {
     pub fn vanish(&mut self, id: &str, run: &str) {
         let Some(thread) = self.threads.get_mut(id) else { return };
         let Some(turn) = thread.runs.remove(run) else { return };
+        self.vanished = true;
         if thread.active.as_deref() == Some(run) {
             thread.active = None;
         }

@@ -233,7 +233,10 @@ impl Checker {
         if (head.unfinished, head.requests, head.receipts, head.jobs)
             != (unfinished, requests, receipts, requests + receipts)
         {
-            return Err(format!("the counters of {} are wrong: {head:?}, but {unfinished} unfinished, {requests} requests, {receipts} receipts", at.1));
+            return Err(format!(
+                "the counters of {} are wrong: {head:?}, but {unfinished} unfinished, {requests} requests, {receipts} receipts",
+                at.1
+            ));
         }
         if requests > limits::REQUESTS_PER_TEAM || receipts > limits::RECEIPTS_PER_TEAM {
             return Err(format!("team {} has {requests} requests and {receipts} receipts", at.1));
@@ -291,7 +294,8 @@ impl Checker {
             }
         }
         if before.is_none() && job.kind == JobKind::Request {
-            let chain = mirror.jobs.values().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32;
+            let chain =
+                mirror.jobs.values().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32;
             let counted = mirror.jobs.get(&job.root).map_or(0, |root| root.chain);
             if chain != counted || chain > limits::REQUESTS_PER_CHAIN {
                 return Err(format!("the chain of {id} has {chain} requests and counts {counted}"));
@@ -305,7 +309,12 @@ impl Checker {
         let (owner, team) = at;
         let slot = self.slots.contains(&keys::slot(owner, team, job.n));
         if slot != job.phase.holds_slot() {
-            return Err(format!("{} is {} and its slot is {}", job.id, job.phase.status(), if slot { "taken" } else { "free" }));
+            return Err(format!(
+                "{} is {} and its slot is {}",
+                job.id,
+                job.phase.status(),
+                if slot { "taken" } else { "free" }
+            ));
         }
         let entry = self.work.get(&keys::work_entry(owner, &job.thread, job.seq));
         let own = entry.filter(|(o, work)| o == owner && work.team == *team && work.job == job.n);
@@ -348,7 +357,7 @@ impl Checker {
                 if meta.truncated != Some(said.len() > limits::ANSWER_BYTES) {
                     return Err(format!("whether the answer of {id} was cut is wrong"));
                 }
-                if !turn.clean_read {
+                if !turn.clean_read && !agents.vanished {
                     return Err(format!("the answer of {id} cannot be attributed, and was"));
                 }
             }
@@ -357,7 +366,7 @@ impl Checker {
             (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
                 let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
                 let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
-                if own.peek().is_some() && own.all(|turn| !turn.tainted) {
+                if !agents.vanished && own.peek().is_some() && own.all(|turn| !turn.tainted) {
                     return Err(format!("the answer of {id} could be attributed, and was not"));
                 }
             }
@@ -402,7 +411,9 @@ impl Checker {
     pub fn frozen(&self, store: &Store, owner: &str, thread: &str, key: &str, input: Option<&Input>) -> Option<String> {
         let head = self.work.range(keys::work_thread(owner, thread)..).next();
         let head = head.filter(|(k, _)| k.starts_with(&keys::work_thread(owner, thread)));
-        let Some((_, (_, work))) = head else { return Some(format!("a run is asked for in {thread}, where no job is unfinished")) };
+        let Some((_, (_, work))) = head else {
+            return Some(format!("a run is asked for in {thread}, where no job is unfinished"));
+        };
         let mirror = self.team(owner, &work.team)?;
         let job = mirror.jobs.get(&work.job)?;
         if !matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) {
@@ -424,7 +435,9 @@ impl Checker {
             return Some(format!("the host is asked to run {} with something that was not frozen", job.id));
         }
         let nonce = mirror.team.as_ref().map_or("", |t| &t.nonce);
-        let own = matches!(job.phase, Phase::Resuming { .. }) || key == ids::run_key(nonce, &job.id) || input.is_none_or(|i| i.answers.is_some());
+        let own = matches!(job.phase, Phase::Resuming { .. })
+            || key == ids::run_key(nonce, &job.id)
+            || input.is_none_or(|i| i.answers.is_some());
         (!own).then(|| format!("{} runs under a key that is not its own", job.id))
     }
 }

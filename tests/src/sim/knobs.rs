@@ -56,7 +56,9 @@ impl Knobs {
     /// in all.
     pub fn draw(rng: &mut Rng) -> Self {
         let level = rng.below(4) as u32;
-        let mut up_to = |max: u32| if level == 0 || rng.chance(350) { 0 } else { rng.range(1, u64::from(max * level / 3 + 1)) as u32 };
+        let mut up_to = |max: u32| {
+            if level == 0 || rng.chance(350) { 0 } else { rng.range(1, u64::from(max * level / 3 + 1)) as u32 }
+        };
         let mut knobs = Self {
             crash: up_to(8),
             trap: up_to(8),

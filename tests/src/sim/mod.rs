@@ -10,9 +10,11 @@
 pub mod actors;
 pub mod agents;
 pub mod check;
+pub mod compare;
 pub mod drive;
 pub mod fairness;
 pub mod knobs;
+pub mod oracle;
 pub mod rest;
 pub mod rng;
 pub mod runs;

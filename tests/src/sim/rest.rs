@@ -50,8 +50,16 @@ fn people(world: &World, pass: usize) {
             if jobs().next().is_some() && !world.connected(owner, team) {
                 connect.push((owner.clone(), team.clone()));
             }
-            waiting.extend(jobs().filter(|j| matches!(j.phase, Phase::Waiting { .. })).map(|j| (owner.clone(), team.clone(), j.clone())));
-            unknown.extend(jobs().filter(|j| matches!(j.phase, Phase::Unknown { .. })).map(|j| (owner.clone(), team.clone(), j.clone())));
+            waiting.extend(
+                jobs()
+                    .filter(|j| matches!(j.phase, Phase::Waiting { .. }))
+                    .map(|j| (owner.clone(), team.clone(), j.clone())),
+            );
+            unknown.extend(
+                jobs()
+                    .filter(|j| matches!(j.phase, Phase::Unknown { .. }))
+                    .map(|j| (owner.clone(), team.clone(), j.clone())),
+            );
         }
     }
     for (owner, team) in connect {
@@ -60,7 +68,9 @@ fn people(world: &World, pass: usize) {
     for (owner, team, job) in waiting {
         let open = matches!(&job.phase, Phase::Waiting { wait, .. } if actors::still_asked(world, &job.thread, wait));
         match job.phase.wait() {
-            Some(wait) if open => actors::answer(world, &owner, &team, &job, &format!("rest {pass}"), actors::response(wait, pass)),
+            Some(wait) if open => {
+                actors::answer(world, &owner, &team, &job, &format!("rest {pass}"), actors::response(wait, pass))
+            }
             _ => actors::cancel_job(world, &owner, &team, &job.id),
         }
     }
@@ -109,7 +119,11 @@ fn look(world: &World) {
             fail(format!("{key} is left"));
         }
         let orphan = key.strip_prefix("team/").and_then(|rest| rest.split('/').nth(1));
-        if orphan.is_some_and(|team| !checker.living().any(|((_, t), ..)| t == team)) && world.crashes.get() == 0 && world.knobs.trap == 0 && world.knobs.store_unavailable == 0 {
+        if orphan.is_some_and(|team| !checker.living().any(|((_, t), ..)| t == team))
+            && world.crashes.get() == 0
+            && world.knobs.trap == 0
+            && world.knobs.store_unavailable == 0
+        {
             // A deleted team's rest is swept when its name is used again.
             world.note(|| format!("{key} belongs to no team"));
         }
@@ -120,7 +134,8 @@ fn look(world: &World) {
                 fail(format!("{} is still {} ({:?})", job.id, job.phase.status(), job.hold));
             }
             let admitted = agents.admitted.get(&format!("input of {}", job.id)).copied().unwrap_or(0);
-            if job.kind == JobKind::Receipt && job.phase == Phase::Completed && admitted != 1 && world.knobs.vanish == 0 {
+            if job.kind == JobKind::Receipt && job.phase == Phase::Completed && admitted != 1 && world.knobs.vanish == 0
+            {
                 fail(format!("the receipt {} is completed and was delivered {admitted} times", job.id));
             }
         }
@@ -140,7 +155,7 @@ fn look(world: &World) {
                     j.id == **id && j.phase != Phase::Cancelled && !unclear
                 })
             };
-            if carried.iter().filter(told).count() > 1 {
+            if carried.iter().collect::<std::collections::BTreeSet<_>>().into_iter().filter(told).count() > 1 {
                 fail(format!("that {} was cancelled is told twice, by {carried:?}", job.id));
             }
         }

@@ -83,7 +83,8 @@ impl Runs for Capability<'_> {
 
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         // Before anything else: was it stored before the host is asked?
-        let broken = self.world.checker.borrow().frozen(&self.world.store.borrow(), &self.owner, thread, key, Some(input));
+        let broken =
+            self.world.checker.borrow().frozen(&self.world.store.borrow(), &self.owner, thread, key, Some(input));
         if let Some(broken) = broken {
             self.world.violate(broken);
         }

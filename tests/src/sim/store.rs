@@ -165,8 +165,11 @@ impl Tx for SimTx<'_> {
         } else {
             self.snapshot.range::<String, _>(range.clone()).take(limit + hidden).collect()
         };
-        found.extend(stored.iter().filter(|(k, _)| !writes.contains_key(*k)).map(|(k, v)| ((*k).clone(), v.to_string())));
-        found.extend(writes.range::<String, _>(range).filter_map(|(k, v)| Some((k.clone(), v.as_deref()?.to_string()))));
+        found.extend(
+            stored.iter().filter(|(k, _)| !writes.contains_key(*k)).map(|(k, v)| ((*k).clone(), v.to_string())),
+        );
+        found
+            .extend(writes.range::<String, _>(range).filter_map(|(k, v)| Some((k.clone(), v.as_deref()?.to_string()))));
         found.sort();
         if reverse {
             found.reverse();

@@ -199,7 +199,9 @@ impl World {
             f.commits += usize::from(!changes.is_empty());
             f.planned.clone()
         });
-        self.note(|| format!("  commit: {}", changes.iter().map(|(key, ..)| key.as_str()).collect::<Vec<_>>().join(" ")));
+        self.note(|| {
+            format!("  commit: {}", changes.iter().map(|(key, ..)| key.as_str()).collect::<Vec<_>>().join(" "))
+        });
         let seen = self.checker.borrow_mut().committed(
             changes,
             self.now(),
@@ -344,7 +346,10 @@ fn brief(value: &Value) -> String {
         return format!("{} {} {}", job["id"], job["status"], job["reason"]["code"]);
     }
     if let Some(team) = value.get("team") {
-        return format!("{} ready {} connected {} {}", team["id"], team["ready"], team["connected"], team["reason"]["code"]);
+        return format!(
+            "{} ready {} connected {} {}",
+            team["id"], team["ready"], team["connected"], team["reason"]["code"]
+        );
     }
     value.to_string()
 }
