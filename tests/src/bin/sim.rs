@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         }
         if let Some(broken) = &report.violation {
             violations += 1;
-            println!("seed {seed}, step {}: {broken}", report.steps);
+            println!("seed {seed}, step {} ({steps} in all): {broken}", report.steps);
             if violations == 1 && !args.trace {
                 let trace = sim::run(seed, args.steps, true).trace;
                 for line in trace.iter().skip(trace.len().saturating_sub(TAIL)) {
