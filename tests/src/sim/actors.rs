@@ -238,9 +238,9 @@ pub fn cancel(world: &World) {
 pub fn response(wait: &Wait, n: usize) -> Value {
     match wait {
         Wait::Question { .. } => json!(format!("answer {n}")),
-        Wait::Interrupts { open } if open.len() == 1 => json!({"approved": n % 2 == 0}),
+        Wait::Interrupts { open } if open.len() == 1 => json!({"approved": n.is_multiple_of(2)}),
         Wait::Interrupts { open } => {
-            Value::Object(open.iter().map(|o| (o.id.clone(), json!({"approved": n % 2 == 0}))).collect())
+            Value::Object(open.iter().map(|o| (o.id.clone(), json!({"approved": n.is_multiple_of(2)}))).collect())
         }
     }
 }

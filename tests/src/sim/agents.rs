@@ -295,7 +295,7 @@ impl Agents {
         let Some(thread) = self.threads.get_mut(id) else { return };
         for number in numbers {
             thread.interrupts.push(Interrupt {
-                checkpoint: (number % 2 == 0).then(|| format!("checkpoint-{number}")),
+                checkpoint: number.is_multiple_of(2).then(|| format!("checkpoint-{number}")),
                 id: format!("interrupt-{number}"),
                 value: format!(r#"{{"tool":"write_file","number":{number}}}"#),
             });

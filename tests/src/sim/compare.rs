@@ -30,7 +30,8 @@ pub fn run(seed: u64, commands: usize) -> Result<u64, String> {
     };
     let world = World::new(knobs, Rng::new(seed), true);
     world.faulty.set(false);
-    world.agents.borrow_mut().manners = Manners { durable_keys: true, rewrites: seed % 2 == 1, ..Manners::default() };
+    world.agents.borrow_mut().manners =
+        Manners { durable_keys: true, rewrites: !seed.is_multiple_of(2), ..Manners::default() };
     world.command(|| "open".into(), None, || open::open(&world).map(|()| json!(null)));
     let mut pair = Pair { world, oracle: Oracle::default(), calls: 0 };
     for _ in 0..commands {

@@ -178,10 +178,11 @@ impl World {
 
     /// Lets others act between the reads of a command and its commit.
     pub fn reenter_at_commit(&self) {
-        if self.frames.borrow().len() <= DEPTH && self.fault(self.knobs.reenter_commit) {
-            if let Some(act) = self.interloper.get() {
-                act(self);
-            }
+        if self.frames.borrow().len() <= DEPTH
+            && self.fault(self.knobs.reenter_commit)
+            && let Some(act) = self.interloper.get()
+        {
+            act(self);
         }
     }
 
