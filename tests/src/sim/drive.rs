@@ -256,7 +256,7 @@ pub fn step(world: &World) {
         18..=21 => actors::cancel(world),
         22..=29 => actors::resume(world),
         30..=32 => actors::settle(world),
-        33 => actors::delete(world),
+        33 if !knobs.talkative => actors::delete(world),
         34..=36 => actors::connect(world),
         37..=39 => actors::read(world),
         40..=44 => actors::mention(world),
