@@ -35,6 +35,8 @@ pub struct Agents {
     pub noticed: BTreeMap<String, Vec<String>>,
     /// Some run vanished: whoever tries again sends its message twice.
     pub vanished: bool,
+    /// Something that must never be asked of the host, and was.
+    pub broken: Option<String>,
     next: u64,
 }
 
@@ -139,6 +141,10 @@ impl Agents {
             (Some(_), _) => return Err(RunError::Rejected("that question is not open".into())),
             _ => {}
         }
+        if thread.question.is_some() && input.answers.is_none() {
+            self.broken.get_or_insert(format!("an input is admitted in {id} while a question is open there"));
+        }
+        let thread = self.thread(owner, id)?;
         let run = format!("run-{number}");
         let provenance: serde_json::Value = serde_json::from_str(&input.provenance).unwrap_or_default();
         let job = provenance["job_id"].as_str().map(String::from);
