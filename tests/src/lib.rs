@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod double;
+pub mod harness;
 pub mod native;
 
 /// A component with the contract and none of the logic, which behaves and
