@@ -14,7 +14,18 @@ fn main() {
 fn run() -> Result<(), String> {
     let root = PathBuf::from(nested::var("CARGO_MANIFEST_DIR")?).join("..");
     let out = PathBuf::from(nested::var("OUT_DIR")?);
-    nested::watch(&root, &["tests/guest", "wit", "Cargo.lock", "Cargo.toml", "tests/build.rs", "host-shim/build"]);
+    nested::watch(
+        &root,
+        &[
+            "tests/guest",
+            "plugin/src/allocator.rs",
+            "wit",
+            "Cargo.lock",
+            "Cargo.toml",
+            "tests/build.rs",
+            "host-shim/build",
+        ],
+    );
     let component = nested::component(&root, "agent-teams-test-guest")?;
     std::fs::copy(&component, out.join("test_guest.wasm")).map_err(|e| format!("cannot copy the component: {e}"))?;
     Ok(())

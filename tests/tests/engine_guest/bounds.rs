@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_teams_host::engine::Options;
 
-use crate::support::{ScriptedRuns, bench, capability, fault, host_error, options};
+use crate::support::{ScriptedRuns, bench, capability, fault, host_error, options, until};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -53,13 +53,15 @@ async fn a_hung_agent_run_is_given_up_and_the_guest_learns_that_the_outcome_is_u
 }
 
 #[tokio::test]
-async fn a_lock_that_stays_taken_times_out_also_past_the_bound_of_a_host_call() {
-    let bench = bench(Options { host_call_time: Duration::from_millis(300), ..options() });
-    let runs = Arc::new(ScriptedRuns::default());
-    let holder = bench.spawn(Some(capability("ann", &runs)), "lock-run", "hang|L");
-    crate::support::until(|| runs.entered.load(Ordering::SeqCst) == 1).await;
+async fn a_wait_for_a_lock_ends_with_the_bound_of_a_host_call() {
+    let bench =
+        bench(Options { guest_time: LONG, call_time: LONG, host_call_time: Duration::from_millis(50), ..options() });
+    let holder = bench.spawn(None, "lock-spin", "L");
+    until(|| bench.store.open.load(Ordering::SeqCst) == 1).await;
     assert_eq!(host_error(bench.act("lock", "L|1").await), "Error::Timeout");
-    assert_eq!(host_error(holder.await.unwrap()), "Error::TimedOut");
+    assert_eq!(host_error(bench.act("lock", &format!("L|{}", LONG.as_millis())).await), "Error::Timeout");
+    holder.abort();
+    assert!(holder.await.unwrap_err().is_cancelled());
     bench.assert_healthy().await;
 }
 
@@ -74,7 +76,7 @@ async fn a_commit_without_an_answer_is_unknown() {
 
 #[tokio::test]
 async fn a_call_as_a_whole_is_bounded_also_inside_a_host_call() {
-    let bench = bench(Options { call_time: Duration::from_millis(100), host_call_time: LONG, ..options() });
+    let bench = bench(Options { call_time: Duration::from_millis(500), host_call_time: LONG, ..options() });
     let runs = Arc::new(ScriptedRuns::default());
     let call = bench.act_with(capability("ann", &runs), "lock-run", "hang|L").await;
     assert_eq!(fault(call), "component_timeout");
