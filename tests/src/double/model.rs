@@ -262,7 +262,7 @@ impl Inner {
         }
     }
 
-    fn push(&mut self, thread: &str, role: Role, text: &str, question: Option<Question>) {
+    pub(super) fn push(&mut self, thread: &str, role: Role, text: &str, question: Option<Question>) {
         let id = self.next_id("msg");
         if let Some(conversation) = self.threads.get_mut(thread) {
             conversation.messages.push(Message { id, role, text: text.into(), run: None, question });

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use agent_teams_host::contract::{CallError, Caller, EndedRun, MentionMessage, Plan, Refusal, Step, TeamRef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals};
-use agent_teams_host::storage::database::Database;
 use agent_teams_host::storage::SqliteStore;
+use agent_teams_host::storage::database::Database;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 

@@ -148,10 +148,8 @@ impl World {
     /// A message with picked members (team and member ids) in a conversation.
     pub fn mention(&self, owner: &str, thread: &str, id: &str, text: &str, picked: &[(&str, &str)]) -> Answer {
         let caller = Caller { owner: owner.into(), thread: Some(thread.into()), ..Caller::default() };
-        let references = picked.iter().map(|(team, member)| MentionReference {
-            team: (*team).into(),
-            member: (*member).into(),
-        });
+        let references =
+            picked.iter().map(|(team, member)| MentionReference { team: (*team).into(), member: (*member).into() });
         let message = MentionMessage { id: id.into(), text: text.into(), references: references.collect() };
         let text = match &self.backend {
             Backend::Native(native) => native.mention(&self.double, &caller, &message),
