@@ -51,6 +51,8 @@ fn a_hanging_start_holds_up_nobody_else(w: &World) {
         w.double.release_hangs();
         step.join().expect("no panic").expect("a step");
     });
+    // Its end may have been announced while the step was under way.
+    w.sweep();
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "completed");
     assert_eq!(w.runs(&team, 0), 2, "the request and the receipt of its handoff");
@@ -72,12 +74,14 @@ fn lifecycle_24_a_hanging_call_ends_at_the_hosts_bound() {
     let w = World::component_with(options);
     let team = w.team("ann", &["ada", "bo"]);
     let job = w.send(&team, 0, "r");
+    w.double.hold(true);
     w.double.fault(Method::Start, None, 1, Effect::HangAfter);
     // It returns without anybody releasing the hang.
     w.work();
     assert_eq!(w.double.hanging(), 0);
     assert_eq!(w.status(&team, &job), "running");
     assert_eq!(w.reason(&team, &job), "host_timeout");
+    w.double.release_all();
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "completed");
     assert_eq!(w.runs(&team, 0), 1);
