@@ -117,7 +117,10 @@ impl Step<'_> {
 
     /// The host answers again: whatever held the job is over.
     fn clear_hold(&self, n: u32) -> Result<bool> {
-        let held = read(self.host, |db| Ok(TeamTx::load(db, self.owner, self.team)?.job(n)?.hold.is_some()))?;
+        let held = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            team.has_due_time(&team.job(n)?)
+        })?;
         if !held {
             return Ok(false);
         }
@@ -125,9 +128,10 @@ impl Step<'_> {
         let revision = transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let mut job = team.job(n)?;
-            if job.phase.finished() || job.hold.take().is_none() {
+            if job.phase.finished() {
                 return Ok(None);
             }
+            job.hold = None;
             team.save_job(&job.phase.clone(), &job, now)?;
             team.finish().map(Some)
         })?;
