@@ -197,3 +197,67 @@ fn an_unknown_commit_in_any_step_runs_nothing_twice() {
         }
     }
 }
+
+/// Records that a call reads.
+fn cost(w: &World, call: impl FnOnce()) -> u64 {
+    let store = w.native_host().expect("native").store();
+    let before = store.reads();
+    call();
+    store.reads() - before
+}
+
+#[test]
+fn fault_19_20_reads_do_not_grow_with_finished_work() {
+    let w = World::native();
+    let team = w.team("ann", &["ada", "bo"]);
+    let measure = || {
+        let revision = w.view(&team)["team"]["revision"].clone();
+        [
+            cost(&w, || {
+                w.action("ann", "get", json!({"team_id": team.id, "revision": revision})).expect("unchanged");
+            }),
+            cost(&w, || {
+                w.action("ann", "list", json!({})).expect("list");
+            }),
+            cost(&w, || {
+                w.action("ann", "search", json!({"query": "ada"})).expect("hits");
+            }),
+            cost(&w, || {
+                w.plan(Vec::new(), true);
+            }),
+        ]
+    };
+    w.send(&team, 0, "first");
+    w.work();
+    let few = measure();
+    for n in 0..60 {
+        w.send(&team, n % 2, &format!("r{n}"));
+        w.work();
+    }
+    assert_eq!(measure(), few);
+    assert!(few[0] <= 2, "{few:?}");
+}
+
+#[test]
+fn fault_21_an_answer_is_stored_once_and_no_input_is_kept() {
+    let w = World::native();
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.hold(true);
+    w.send(&team, 0, "start");
+    w.work();
+    let text = json!({"team_id": team.id, "member": "bo", "request_id": "x", "text": "the-request-77"});
+    w.tool(&w.caller(&team, 0), "send_member", text).expect("accepted");
+    w.work();
+    let run = w.double.running_in(team.thread(1)).expect("at work");
+    w.double.finish(&run, agent_teams_tests::double::Turn::answer("the-answer-99"));
+    w.double.hold(false);
+    w.release(&team, 0);
+    w.work();
+    assert!(w.jobs(&team).iter().all(|j| j["status"] == "completed"));
+    let dump = w.native_host().expect("native").store().dump();
+    for needle in ["the-answer-99", "the-request-77"] {
+        let keys: Vec<&str> = dump.iter().filter(|(_, v)| v.contains(needle)).map(|(k, _)| k.as_str()).collect();
+        assert_eq!(keys.len(), 1, "{needle}: {keys:?}");
+    }
+    assert!(!dump.iter().any(|(k, _)| k.ends_with("/input") || k.starts_with("slot/") || k.starts_with("work/")));
+}
