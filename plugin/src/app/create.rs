@@ -13,7 +13,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::{ids, limits, text};
 use crate::host::Level;
 use crate::store::records::{Head, Member, Team, V1};
-use crate::store::{keys, transact};
+use crate::store::{keys, stored, transact};
 
 /// Makes a team of 2 to 8 members. The same request id with the same content
 /// answers with the team that it made; with other content it is a conflict.
@@ -170,5 +170,6 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
         // Stored as the team's reason; the reply shows it.
         ctx.host.log(Level::Info, &format!("team {id} is not ready yet: {}", error.code));
     }
-    get::view(ctx, &id, &get::Page::default())
+    let view = get::view(ctx, &id, &get::Page::default());
+    if made { view.map_err(stored) } else { view }
 }

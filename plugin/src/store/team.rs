@@ -42,7 +42,13 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     }
 
     pub fn job(&self, n: u32) -> Result<Job> {
-        self.db.get(&self.keys.job(n))?.ok_or_else(|| Error::internal("a job of this team is missing"))
+        self.planned_job(n)?.ok_or_else(|| Error::internal("a job of this team is missing"))
+    }
+
+    /// The job that a permit names. Absent: the permit was planned for a team of
+    /// the same id that was deleted since.
+    pub fn planned_job(&self, n: u32) -> Result<Option<Job>> {
+        self.db.get(&self.keys.job(n))
     }
 
     /// The job with this id, or the answer for a job that is not there.
