@@ -118,7 +118,10 @@ impl Step<'_> {
 
     /// The host answers again: whatever held the job is over.
     fn clear_hold(&self, n: u32) -> Result<bool> {
-        let held = read(self.host, |db| Ok(TeamTx::load(db, self.owner, self.team)?.job(n)?.hold.is_some()))?;
+        let held = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            team.has_due_time(&team.job(n)?)
+        })?;
         if !held {
             return Ok(false);
         }
@@ -126,9 +129,10 @@ impl Step<'_> {
         let revision = transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let mut job = team.job(n)?;
-            if job.phase.finished() || job.hold.take().is_none() {
+            if job.phase.finished() {
                 return Ok(None);
             }
+            job.hold = None;
             team.save_job(&job.phase.clone(), &job, now)?;
             team.finish().map(Some)
         })?;
@@ -173,7 +177,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             ending = Some(Ending::Failed(failure.clone()));
             Event::Failed
         }
-        Seen::Lost => Event::Lost { key: run_key(team, &job)? },
+        Seen::Lost => Event::Lost { key: run_key(team, &job)?, answer: job.answer.clone() },
         Seen::CancelAccepted { run } => {
             // The run may have been found only now.
             if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
@@ -192,8 +196,9 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         _ => None,
     };
     if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen {
-        if job.stamp.is_none() {
-            job.stamp = Some(run.clone());
+        // The run of the newest message; an answered interrupt goes on in another.
+        if job.message_run.is_none() {
+            job.message_run = Some(run.clone());
         }
         // The notices that its input carried have arrived with the run.
         if matches!(before, Phase::Starting | Phase::Unknown { .. }) {
@@ -214,21 +219,20 @@ const UNKNOWN: &str =
 
 /// The key of a job's newest attempt.
 pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
-    let first = || ids::run_key(&team.team.nonce, &job.id);
     Ok(match &job.phase {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
-        // It runs under the key of its newest input, which may be an answer.
-        Phase::Running { .. } => {
-            team.db.get::<Frozen>(&team.keys.input(job.n))?.map_or_else(first, |frozen| frozen.key)
-        }
-        _ => first(),
+        // What runs may have begun with an answer: the frozen input knows.
+        _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
+            Some(frozen) => frozen.key,
+            None => ids::run_key(&team.team.nonce, &job.id),
+        },
     })
 }
 
-/// The next hold: a longer pause after each refusal in a row.
+/// The next hold: a longer pause after each refusal of the same kind in a row.
 pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
-    let tries = job.hold.as_ref().map_or(0, |h| h.tries).saturating_add(1);
+    let tries = job.tries(code);
     Hold { code: code.into(), message: message.into(), tries, next_at: now.saturating_add(limits::pause_ms(tries)) }
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::object::Object;
 use super::{Ctx, connect, delete, get, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::{ids, limits, text};
@@ -26,7 +27,7 @@ pub struct Create {
     /// What the team is for; at most 2,000 characters and 4,000 bytes.
     pub goal: String,
     /// The roster; it never changes.
-    pub members: Vec<NewMember>,
+    pub members: Vec<Object<NewMember>>,
     /// The name of the member that leads the task board. Absent: only the
     /// owner does.
     #[serde(default)]
@@ -64,7 +65,7 @@ fn check(create: &Create) -> Result<Checked> {
         ));
     }
     let mut members: Vec<(String, String)> = Vec::with_capacity(count);
-    for (i, member) in create.members.iter().enumerate() {
+    for (i, Object(member)) in create.members.iter().enumerate() {
         let field = format!("members[{i}].name");
         let name = text::name(&field, &member.name, limits::MEMBER_NAME)?;
         if members.iter().any(|(other, _)| *other == name) {

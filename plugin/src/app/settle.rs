@@ -90,7 +90,7 @@ fn end<'e>(
             // A message that is sent again gets the stamp of its new run.
             let frozen: Option<Frozen> = db.get(&team.keys.input(job.n))?;
             if frozen.is_some_and(|f| matches!(f.input, FrozenInput::Message { .. })) {
-                job.stamp = None;
+                job.message_run = None;
             }
             team.save_job(&before, &job, now)?;
             job

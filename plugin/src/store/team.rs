@@ -146,6 +146,28 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         self.db.put(&key, &work)
     }
 
+    /// Makes the members' runs due for a look: what happened to them while
+    /// nobody was connected was announced to nobody.
+    pub fn look_at_runs(&self, now: u64) -> Result<()> {
+        for member in &self.team.members {
+            let conversation = keys::work_thread(self.owner, &member.thread);
+            for (key, value) in self.db.scan_prefix(&conversation, 1)? {
+                let mut work: Work = super::parse(&key, &value)?;
+                if work.team == self.team.id && work.need == Need::End && work.next_at == 0 {
+                    work.next_at = now.max(1);
+                    self.db.put(&key, &work)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a job is due for a look at a set time.
+    pub fn has_due_time(&self, job: &Job) -> Result<bool> {
+        let work: Option<Work> = self.db.get(&keys::work_entry(self.owner, &job.thread, job.seq))?;
+        Ok(work.is_some_and(|w| w.next_at > 0))
+    }
+
     /// Adds a line to the shared record and drops what is over its bound.
     pub fn add_message(&self, kind: MessageKind, job: u32, at: u64) -> Result<()> {
         let mut head = self.head.borrow_mut();

@@ -6,6 +6,7 @@ use agent_teams_plugin::app::create::{self, Create, NewMember};
 use agent_teams_plugin::app::delete::{self, Delete};
 use agent_teams_plugin::app::get::{self, Get};
 use agent_teams_plugin::app::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::object::Object;
 use agent_teams_plugin::app::resume::{self, Resume};
 use agent_teams_plugin::app::send::{self, Send, SendMember};
 use agent_teams_plugin::app::settle::{self, Outcome, Settle};
@@ -87,8 +88,9 @@ pub fn create(world: &World) {
 
 /// Makes the `n`-th team of an owner.
 pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
-    let members =
-        (0..2 + n % 3).map(|m| NewMember { name: format!("member {m}"), agent: format!("agent-{m}") }).collect();
+    let members = (0..2 + n % 3)
+        .map(|m| Object(NewMember { name: format!("member {m}"), agent: format!("agent-{m}") }))
+        .collect();
     let create = Create {
         request_id: format!("team {n}"),
         name: format!("team {n}"),
@@ -410,7 +412,13 @@ pub fn nobody_waits(world: &World, thread: &str) -> bool {
 
 /// The owner answers one job.
 pub fn answer(world: &World, owner: &str, team: &str, job: &Job, request_id: &str, response: Value) {
-    let resume = Resume { team_id: team.into(), job_id: job.id.clone(), request_id: request_id.into(), response };
+    let resume = Resume {
+        team_id: team.into(),
+        job_id: job.id.clone(),
+        request_id: request_id.into(),
+        question_id: None,
+        response,
+    };
     let reply = world.command(
         || format!("{owner} answers {} as {request_id}", job.id),
         None,

@@ -264,8 +264,13 @@ impl Pair {
             k => json!(format!("answer {k}")),
         };
         let request_id = format!("a{}", self.world.below(3));
-        let args =
-            Resume { team_id: id.clone(), job_id: self.job_id(owner, &id, n), request_id, response: response.clone() };
+        let args = Resume {
+            team_id: id.clone(),
+            job_id: self.job_id(owner, &id, n),
+            request_id,
+            question_id: None,
+            response: response.clone(),
+        };
         let reply = self.world.command(
             || format!("{owner} answers job {n} as {}: {response}", args.request_id),
             None,
