@@ -340,8 +340,12 @@ impl Checker {
                     Phase::Running { .. } => Need::End,
                     _ => Need::Host,
                 };
-                let next = job.hold.as_ref().map_or(0, |h| h.next_at);
-                if work.need != need || work.next_at != next || work.run.as_deref() != job.phase.run() {
+                // A reconnect makes running jobs due for a look.
+                let next = match &job.hold {
+                    Some(hold) => work.next_at == hold.next_at,
+                    None => work.next_at == 0 || need == Need::End,
+                };
+                if work.need != need || !next || work.run.as_deref() != job.phase.run() {
                     return Err(format!("the work list is wrong about {}: {work:?}", job.id));
                 }
                 Ok(())
