@@ -128,6 +128,8 @@ impl Agents {
         if let Some(run) = self.known(owner, id, key, &bytes)? {
             return Ok((run, false));
         }
+        // A run that asked and vanished may be tried again as it was.
+        let vanished = self.vanished;
         let (number, manners) = (self.number(), self.manners);
         let thread = self.thread(owner, id)?;
         if thread.active.is_some() {
@@ -141,7 +143,7 @@ impl Agents {
             (Some(_), _) => return Err(RunError::Rejected("that question is not open".into())),
             _ => {}
         }
-        if thread.question.is_some() && input.answers.is_none() {
+        if thread.question.is_some() && input.answers.is_none() && !vanished {
             self.broken.get_or_insert(format!("an input is admitted in {id} while a question is open there"));
         }
         let thread = self.thread(owner, id)?;
