@@ -2,6 +2,7 @@
 //! then ask the host.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::advance::{Step, hold};
 use super::collect::{self, Attempt, Seen, say};
@@ -12,7 +13,7 @@ use super::{plan, topic};
 use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
-use crate::domain::schedule::{self, Round};
+use crate::domain::schedule;
 use crate::host::{RunError, Runs};
 use crate::store::records::{Frozen, Job, Work};
 use crate::store::{Db, TeamTx, keys, parse, read, transact};
@@ -142,26 +143,30 @@ fn may_start(db: &Db, s: &Step, job: &Job) -> Result<bool> {
     if free == 0 || !is_head(db, s.owner, s.team, job)? {
         return Ok(false);
     }
-    Ok(schedule::before(&round(db, s)?, s.owner) < free)
+    let round = round(db, s)?;
+    let before = round.iter().position(|owner| owner == s.owner).unwrap_or(round.len());
+    Ok(before < free)
 }
 
 /// The stored round: those for whom this step was planned, with new ones last,
 /// and those who have joined it since. Whoever has nothing to start drops out.
-fn round(db: &Db, s: &Step) -> Result<Round> {
-    let stored: Round = db.get(keys::ROUND)?.unwrap_or_default();
-    let mut round = Round::with_capacity(stored.len());
-    for (owner, turns) in stored {
+fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
+    let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+    let mut round = Vec::with_capacity(stored.len());
+    for owner in stored {
         if s.round.contains(&owner) || plan::asks(db, s.host, &owner)? {
-            round.push((owner, turns));
+            round.push(owner);
         }
     }
     for owner in s.round {
-        schedule::join(&mut round, owner);
+        if !round.contains(owner) {
+            round.push(owner.clone());
+        }
     }
     Ok(round)
 }
 
-/// The owner had its attempt: the others' turns come first.
+/// The owner had its attempt: it goes to the end of the round.
 fn serve(db: &Db, s: &Step) -> Result<()> {
     db.put(keys::ROUND, &schedule::served(round(db, s)?, s.owner))
 }

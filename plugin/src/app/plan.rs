@@ -8,7 +8,7 @@ use super::advance::Permit;
 use super::{Reconnect, settings};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
-use crate::domain::schedule::{self, Candidate, Round};
+use crate::domain::schedule::{self, Candidate};
 use crate::host::Host;
 use crate::store::records::{Head, Need, Work};
 use crate::store::{Db, keys, parse, read};
@@ -86,9 +86,8 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
         }
         let slots = db.scan_prefix(keys::slots(), settings.slots)?;
         let free = (settings.slots as usize).saturating_sub(slots.len());
-        let stored: Round = db.get(keys::ROUND)?.unwrap_or_default();
-        let round: Vec<String> =
-            schedule::merge_round(&stored, &candidates).into_iter().map(|(owner, _)| owner).collect();
+        let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+        let round = schedule::merge_round(&stored, &candidates);
         // A collected job may free its slot in the same pass, so as many more
         // may try as are looked at; the commit of each admission counts again.
         let freeing: usize = permits.values().map(|p| p.collect.len()).sum();
