@@ -214,6 +214,9 @@ fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, threa
     }
     // A turn that executes another team's job begins a chain of its own here.
     let working = executed.and_then(|id| checker.job(owner, id)).filter(|(of, j)| *of == at && j.phase.holds_slot());
+    // The run of a job that was settled before the host ever named it is nobody's.
+    let unclear = |j: &Job| j.failure.as_ref().is_some_and(|f| f.code == "outcome_unknown");
+    let named = executed.and_then(|id| checker.job(owner, id)).is_none_or(|(_, j)| !unclear(j));
     match (working, parent) {
         (Some((_, executed)), Some(parent)) if executed.id == parent.id => None,
         (Some((_, executed)), parent) => Some(format!(
@@ -222,7 +225,7 @@ fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, threa
             executed.phase.status(),
             parent.map(|p| &p.id)
         )),
-        (None, Some(parent)) if executed.is_some_and(|id| id != parent.id) => {
+        (None, Some(parent)) if named && executed.is_some_and(|id| id != parent.id) => {
             Some(format!("a late call of {executed:?} was attributed to {}", parent.id))
         }
         _ => None,

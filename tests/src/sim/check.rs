@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_teams_plugin::domain::ids;
 use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::domain::limits;
-use agent_teams_plugin::host::Input;
+use agent_teams_plugin::host::{Input, RunStatus};
 use agent_teams_plugin::store::keys;
 use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Team, Work};
 
@@ -379,9 +379,13 @@ impl Checker {
             (Phase::Completed, ..) => return Err(format!("{id} is completed without an answer")),
             (Phase::Failed, None, None) if job.failure.is_none() => return Err(format!("{id} failed for no reason")),
             (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
+                // An interrupt that was answered in the conversation itself spoils the turn too.
                 let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
                 let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
-                if !agents.vanished && own.peek().is_some() && own.all(|turn| !turn.tainted) {
+                if !agents.vanished
+                    && own.peek().is_some()
+                    && own.all(|turn| !turn.tainted && turn.status != RunStatus::Interrupted)
+                {
                     return Err(format!("the answer of {id} could be attributed, and was not"));
                 }
             }
