@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::{self, Seen};
 use super::finish::{Ending, finish};
-use super::{admit, connect, settings, topic};
+use super::{admit, connect, freeze, settings, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Hold, Phase};
+use crate::domain::limits;
 use crate::domain::machine::{Event, step};
-use crate::domain::{ids, limits};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, commit_lock, read, step_lock, transact};
@@ -207,7 +207,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> String {
     match &job.phase {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
-        _ => ids::run_key(&team.team.nonce, &job.id),
+        _ => freeze::first_key(team, job),
     }
 }
 

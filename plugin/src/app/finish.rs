@@ -93,6 +93,7 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         phase: Phase::Queued,
         hold: None,
         seq: 0,
+        key: None,
         message: None,
         input: None,
         answers: Vec::new(),
