@@ -15,6 +15,8 @@ pub mod host;
 pub mod store;
 
 #[cfg(target_family = "wasm")]
+mod allocator;
+#[cfg(target_family = "wasm")]
 mod bindings;
 #[cfg(target_family = "wasm")]
 mod component;

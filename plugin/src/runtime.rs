@@ -6,13 +6,6 @@ use alloc::format;
 
 use crate::bindings::agent_teams::plugin::log;
 
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-// The C library that the target's linker expects for its start-up code.
-#[link(name = "c")]
-unsafe extern "C" {}
-
 /// A panic ends this call alone: the host drops the instance.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {

@@ -1,1 +1,7 @@
-//! x
+//! The harness of the tests from outside.
+
+/// A component with the contract and none of the logic, which behaves and
+/// misbehaves on request; see `tests/guest`.
+pub fn guest_component() -> &'static [u8] {
+    include_bytes!(concat!(env!("OUT_DIR"), "/test_guest.wasm"))
+}

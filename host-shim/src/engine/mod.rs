@@ -1,18 +1,26 @@
 //! The engine: runs the component with Wasmtime, one fresh instance a call.
 //! Nothing outside this folder knows Wasmtime.
 
+mod bindings;
+mod cache;
+mod call;
+mod capabilities;
+mod component;
+mod convert;
+mod limits;
+mod parking;
+mod plugin;
 mod signals;
+mod ticker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agents::runs::Capability;
-use crate::contract::{
-    ActionDef, Asset, AssetInfo, CallError, Caller, EndedRun, Info, MentionHit, MentionMessage, Plan, TeamRef, ToolDef,
-};
 use crate::storage::Store;
 
+pub use component::CONTRACT;
+pub use plugin::Plugin;
 pub use signals::{SignalEvent, Signals};
 
 /// The wall clock given to the component; tests give their own.
@@ -70,90 +78,28 @@ impl Default for Options {
     }
 }
 
-/// The loaded component. Cheap to clone; every method makes a fresh instance.
-#[derive(Clone)]
-pub struct Plugin;
+/// Why a component cannot be loaded. Nothing has run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(
+        "this component implements agent-teams:plugin {component}, this host implements {host}: \
+         use a component and a host of the same contract version"
+    )]
+    Contract { component: String, host: &'static str },
+    #[error("this component does not implement agent-teams:plugin")]
+    NotAPlugin,
+    #[error("this is no component that the host can run: {0}")]
+    Component(String),
+    #[error("the WebAssembly engine cannot start: {0}")]
+    Engine(String),
+}
 
-#[allow(unused_variables, clippy::unused_async)]
-impl Plugin {
-    pub fn load(component: &[u8], parts: Parts, options: Options) -> anyhow::Result<Self> {
-        unimplemented!()
+impl LoadError {
+    fn component(error: wasmtime::Error) -> Self {
+        Self::Component(format!("{error:#}"))
     }
-    /// The component built with this host.
-    pub fn embedded() -> &'static [u8] {
-        unimplemented!()
-    }
-    pub async fn info(&self) -> Result<Info, CallError> {
-        unimplemented!()
-    }
-    pub async fn open(&self) -> Result<(), CallError> {
-        unimplemented!()
-    }
-    pub async fn tools(&self) -> Result<Vec<ToolDef>, CallError> {
-        unimplemented!()
-    }
-    /// Calls a tool and waits out a parked call; the answer is JSON text.
-    pub async fn call_tool(
-        &self,
-        caller: Caller,
-        runs: Option<Capability>,
-        name: &str,
-        arguments: &str,
-    ) -> Result<String, CallError> {
-        unimplemented!()
-    }
-    pub async fn search_mentions(&self, caller: Caller, query: &str) -> Result<Vec<MentionHit>, CallError> {
-        unimplemented!()
-    }
-    /// The answer is JSON text.
-    pub async fn dispatch_mention(
-        &self,
-        caller: Caller,
-        runs: Capability,
-        message: MentionMessage,
-    ) -> Result<String, CallError> {
-        unimplemented!()
-    }
-    pub async fn actions(&self) -> Result<Vec<ActionDef>, CallError> {
-        unimplemented!()
-    }
-    /// Calls an action and waits out a parked call; the answer is JSON text.
-    pub async fn call_action(
-        &self,
-        caller: Caller,
-        runs: Option<Capability>,
-        action: &str,
-        payload: &str,
-    ) -> Result<String, CallError> {
-        unimplemented!()
-    }
-    pub async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
-        unimplemented!()
-    }
-    pub async fn asset(&self, path: &str) -> Result<Asset, CallError> {
-        unimplemented!()
-    }
-    pub async fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, CallError> {
-        unimplemented!()
-    }
-    /// True: something changed, so plan again.
-    pub async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
-        unimplemented!()
-    }
-    pub async fn connect(&self, team: &TeamRef, runs: Capability) -> Result<(), CallError> {
-        unimplemented!()
-    }
-    /// Who holds the slots, as JSON text.
-    pub async fn slots(&self) -> Result<String, CallError> {
-        unimplemented!()
-    }
-    /// The settled job, as JSON text.
-    pub async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
-        unimplemented!()
-    }
-    /// Answers parked calls at once with "closed" and refuses new calls with
-    /// `host_stopping`.
-    pub async fn shutdown(&self) {
-        unimplemented!()
+
+    fn engine(error: wasmtime::Error) -> Self {
+        Self::Engine(format!("{error:#}"))
     }
 }

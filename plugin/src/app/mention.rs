@@ -50,11 +50,9 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
             references.push(reference.clone());
         }
     }
-    match runs.state(thread, None) {
-        Err(RunError::Denied(_) | RunError::Rejected(_)) => {
-            return Err(Error::denied("denied", "The host denies the conversation in which the mention was made."));
-        }
-        _ => {}
+    // The capability must reach the conversation to which the results return.
+    if let Err(RunError::Denied(_) | RunError::Rejected(_)) = runs.state(thread, None) {
+        return Err(Error::denied("denied", "The host denies the conversation in which the mention was made."));
     }
     let now = ctx.now();
     let lock = format!("mention/{}", crate::store::keys::part(ctx.owner()));
