@@ -118,9 +118,11 @@ pub struct Head {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultMeta {
-    /// Whether the stored answer was cut. Absent: unknown (imported).
+    /// Whether the stored answer was cut. Absent: unknown (imported), or
+    /// there is none.
     pub truncated: Option<bool>,
-    /// The run whose turn gave the answer.
+    /// The run whose turn gave the answer, or ended without one. Empty:
+    /// unknown (imported).
     pub run: String,
 }
 
