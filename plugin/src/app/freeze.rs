@@ -165,7 +165,9 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
         }
         let job = team.job(message.job)?;
         let line = line(team, &message, &job)?;
-        let (text, truncated) = text::excerpt(&line.body, limits::ANSWER_BYTES);
+        // What must be escaped counts in the budget: one message alone never
+        // takes all of it.
+        let (text, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, 2 * limits::ANSWER_BYTES);
         recent_messages.push(ContextMessage {
             kind: line.kind,
             job_id: job.id,
