@@ -64,9 +64,9 @@ pub fn fixed_bytes(context: &Context) -> usize {
 /// Compact JSON of the context within `budget` bytes, and the context as it
 /// then is.
 pub fn fit(mut context: Context, budget: usize) -> (Context, String) {
-    let kept = context.recent_messages.len().saturating_sub(limits::CONTEXT_MESSAGES);
-    let mut omitted = kept;
-    context.recent_messages.drain(..kept);
+    let over = context.recent_messages.len().saturating_sub(limits::CONTEXT_MESSAGES);
+    context.recent_messages.drain(..over);
+    let mut omitted = 0;
     loop {
         if omitted > 0 {
             context.omitted = Some(alloc::format!(

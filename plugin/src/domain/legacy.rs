@@ -173,7 +173,7 @@ fn damaged(field: impl Into<String>, message: impl Into<String>) -> Error {
 
 /// Checks a document and says what it comes to.
 pub fn read(document: &Value) -> Result<Imported> {
-    let parsed: Document = serde_json::from_value(document.clone())
+    let parsed = Document::deserialize(document)
         .map_err(|e| damaged("team", format!("This is not a team of the earlier plugin: {e}.")))?;
     let mut warnings = Vec::new();
     check_id("team.id", &parsed.id)?;
