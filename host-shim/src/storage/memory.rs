@@ -190,3 +190,61 @@ impl Drop for Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn write(store: &MemoryStore, key: &str, value: Option<&str>) -> Result<(), CommitError> {
+        let mut tx = store.begin().unwrap();
+        match value {
+            Some(value) => tx.put(key.into(), value.into()).unwrap(),
+            None => tx.delete(key.into()).unwrap(),
+        }
+        tx.commit().await
+    }
+
+    fn get(store: &MemoryStore, key: &str) -> Option<String> {
+        store.begin().unwrap().get(key).unwrap()
+    }
+
+    #[tokio::test]
+    async fn faults_do_what_they_say_once_and_in_order() {
+        let store = MemoryStore::new();
+        let faults = [
+            CommitFault::Conflict,
+            CommitFault::NotWritten,
+            CommitFault::UnknownNotWritten,
+            CommitFault::UnknownWritten,
+        ];
+        faults.into_iter().for_each(|fault| store.fail_next(fault));
+        // Without writes there is nothing that could fail.
+        store.begin().unwrap().commit().await.unwrap();
+        assert_eq!(write(&store, "a", Some("1")).await, Err(CommitError::Conflict));
+        assert!(matches!(write(&store, "a", Some("1")).await, Err(CommitError::Unavailable(_))));
+        assert!(matches!(write(&store, "a", Some("1")).await, Err(CommitError::Unknown(_))));
+        assert_eq!(get(&store, "a"), None);
+        assert!(matches!(write(&store, "a", Some("1")).await, Err(CommitError::Unknown(_))));
+        assert_eq!(get(&store, "a").as_deref(), Some("1"));
+        write(&store, "a", Some("2")).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_nobody_can_see_is_forgotten() {
+        let store = MemoryStore::new();
+        write(&store, "a", Some("0")).await.unwrap();
+        write(&store, "gone", Some("0")).await.unwrap();
+        let mut old = store.begin().unwrap();
+        for n in 1..100 {
+            write(&store, "a", Some(&n.to_string())).await.unwrap();
+        }
+        write(&store, "gone", None).await.unwrap();
+        assert_eq!(old.get("a").unwrap().as_deref(), Some("0"));
+        assert_eq!(old.get("gone").unwrap().as_deref(), Some("0"));
+        drop(old);
+        let state = lock(&store.state);
+        assert_eq!(state.records.len(), 1);
+        assert_eq!(state.records["a"].len(), 1);
+        assert!(state.stale.is_empty() && state.open.is_empty());
+    }
+}

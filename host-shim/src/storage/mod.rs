@@ -6,7 +6,7 @@
 //! [`SqliteStore`] keeps the records in the one database file
 //! ([`database::Database`]), [`MemoryStore`] keeps them in the process. Both
 //! share the buffering of writes, the record of what was read, and the check
-//! for conflicts ([`transaction`], [`recent`]); a backend only gives snapshot
+//! for conflicts (`transaction`, `recent`); a backend only gives snapshot
 //! reads and an atomic "check, then apply".
 
 pub mod database;

@@ -30,8 +30,12 @@ impl ReadSet {
         self.keys.is_empty() && self.ranges.is_empty()
     }
 
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        self.keys.contains(key)
+    }
+
     pub(super) fn add_key(&mut self, key: &str) {
-        if !self.keys.contains(key) {
+        if !self.has_key(key) {
             self.bytes += key.len();
             self.keys.insert(key.to_owned());
         }

@@ -162,7 +162,9 @@ impl<B: Backend> Transaction for Buffered<B> {
         if let Some(own) = self.writes.get(key) {
             return Ok(own.clone());
         }
-        self.check_reads(key.len())?;
+        if !self.reads.has_key(key) {
+            self.check_reads(key.len())?;
+        }
         let value = self.open()?.get(key)?;
         self.reads.add_key(key);
         Ok(value)

@@ -143,7 +143,10 @@ impl Writer {
         }
         // Whoever came later learns that nothing was written: dropping says so.
         while self.queue.try_recv().is_ok() {}
-        if let Err(error) = self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
+        // Without waiting for reads that are still open.
+        let emptied =
+            self.conn.busy_timeout(Duration::ZERO).and_then(|()| self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)"));
+        if let Err(error) = emptied {
             tracing::warn!(%error, "the log was not emptied at the end; the next start does it");
         }
     }
