@@ -164,7 +164,7 @@ impl Target {
         }
         let config = place.config()?;
         let db = open_database(place)?;
-        match load(&config, component, db.clone()).await {
+        match load(&config, &place.data, component, db.clone()).await {
             Ok(plugin) => Ok(Self::Offline { plugin, db }),
             Err(fail) => {
                 db.close();
@@ -209,7 +209,7 @@ impl Target {
     }
 }
 
-async fn load(config: &Config, component: Option<PathBuf>, db: Database) -> Result<Plugin, Fail> {
+async fn load(config: &Config, data: &Path, component: Option<PathBuf>, db: Database) -> Result<Plugin, Fail> {
     let store = SqliteStore::new(db).map_err(|e| Fail::open("database", format!("{e:#}")))?;
     let parts = Parts {
         store: Arc::new(store),
@@ -217,8 +217,8 @@ async fn load(config: &Config, component: Option<PathBuf>, db: Database) -> Resu
         settings: app::settings(config),
         clock: Arc::new(SystemClock),
     };
-    let plugin =
-        app::load(component, parts, config.engine.options(None)).map_err(|e| Fail::open(e.code(), e.to_string()))?;
+    let plugin = app::load(component, parts, config.engine.options(Some(data.join(app::CACHE_FOLDER))))
+        .map_err(|e| Fail::open(e.code(), e.to_string()))?;
     plugin.open().await.map_err(|e| Fail::open("component_open", e.to_string()))?;
     Ok(plugin)
 }

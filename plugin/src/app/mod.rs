@@ -3,6 +3,7 @@
 //! command a file.
 
 pub mod admit;
+pub mod adopt;
 pub mod advance;
 pub mod args;
 pub mod cancel;

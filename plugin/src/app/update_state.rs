@@ -65,7 +65,7 @@ pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
             }
             Decision::Repeated => Ok((public_state::reply(&team, &known.entry, &facts(true)), None)),
             Decision::Apply(entry) => {
-                let record = StateEntry { entry, ..known.clone() };
+                let record = StateEntry { entry: *entry, ..known.clone() };
                 public_state::store(&team, &entries, &record)?;
                 let reply = public_state::reply(&team, &record.entry, &facts(true));
                 memo::remember(ctx, &team, &digest, &reply)?;

@@ -1,6 +1,7 @@
 //! The public state: what members maintain together beside their messages.
 //! Entries are kept in their latest version; nothing here is deleted.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
@@ -106,7 +107,7 @@ impl Draft {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The next version.
-    Apply(Entry),
+    Apply(Box<Entry>),
     /// The latest update, sent again from the same conversation.
     Repeated,
     /// Somebody else was first.
@@ -116,14 +117,14 @@ pub enum Decision {
 /// Compares and sets: an update is for the revision that its author has read.
 pub fn decide(entry: &Entry, expected: u32, draft: &Draft, status: Status, by: &Stamp) -> Decision {
     if expected == entry.revision {
-        return Decision::Apply(Entry {
+        return Decision::Apply(Box::new(Entry {
             title: draft.title.clone(),
             content: draft.content.clone(),
             status,
             revision: entry.revision.saturating_add(1),
             edited: by.clone(),
             ..entry.clone()
-        });
+        }));
     }
     let latest = entry.revision > 1
         && expected == entry.revision - 1

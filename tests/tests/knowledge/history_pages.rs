@@ -259,7 +259,7 @@ fn a_result_outlives_the_record_and_a_restart() {
     let gone = later.member(&team, 1, "read_team_history", json!({"query": "old evidence"})).expect("reads");
     assert_eq!(gone["messages"], json!([]));
     let found = later.member(&team, 1, "search_team_results", json!({"query": "OLD evidence"})).expect("reads");
-    assert_eq!(ids(&found, "results"), [old.clone()]);
+    assert_eq!(ids(&found, "results"), [old.as_str()]);
     let read = later.member(&team, 1, "read_team_result", json!({"job_id": old})).expect("reads");
     assert_eq!(read["result"]["text"], "the old evidence");
     assert_eq!(later.double.calls().len(), calls, "no agent host was asked");
@@ -470,8 +470,7 @@ fn an_unfiltered_page_costs_the_same_whatever_the_history() {
         let mut args = args;
         args["team_id"] = json!(team.id);
         use_tool(&counting, &caller, tool, &args).expect("reads");
-        let read = *counting.read.borrow();
-        read
+        counting.read.take()
     };
     for n in 0..12 {
         desk.send(&team, 0, &format!("r{n}"), "work");

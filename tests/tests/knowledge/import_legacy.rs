@@ -18,7 +18,7 @@
 
 use agent_teams_plugin::domain::error::Kind;
 use agent_teams_plugin::host::{Input, Runs};
-use agent_teams_tests::double::Turn;
+use agent_teams_tests::double::{Effect, Method, Turn};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, text};
@@ -296,6 +296,10 @@ fn nothing_moves_before_a_reconnect_and_the_running_one_is_collected() {
     assert_eq!(job(&desk, BEHIND)["status"], "completed", "then the one behind it");
     let new = &desk.double.admissions()[admitted..];
     assert_eq!(new.iter().map(|a| (a.thread.as_str(), a.key.as_str())).collect::<Vec<_>>(), [(RESEARCH, BEHIND)]);
+    // What the earlier plugin did not store is read from the conversation.
+    let open = json!([{"id": "deploy", "checkpoint": job(&desk, INTERRUPTED)["interrupts"][0]["checkpoint"],
+                       "value": {"tool": "deploy"}}]);
+    assert_eq!(job(&desk, INTERRUPTED)["interrupts"], open);
     // The two that wait are answered here, under their old conversations.
     for (id, response) in [(INTERRUPTED, json!({"approved": false})), (ASKING, json!("the staging one"))] {
         assert_eq!(job(&desk, id)["status"], "waiting_input");
@@ -306,6 +310,29 @@ fn nothing_moves_before_a_reconnect_and_the_running_one_is_collected() {
     }
     assert_eq!(desk.double.admissions_in(WRITER).last().map(|a| a.text.clone()), Some(r#"{"approved":false}"#.into()));
     assert_eq!(desk.double.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn an_unnamed_interrupt_can_be_answered_before_any_reconnect() {
+    let desk = Desk::default();
+    desk.host.set_settings(r#"{"reconnect": "manual"}"#);
+    import(&desk, "alice", &alive(&desk));
+    assert_eq!(job(&desk, INTERRUPTED)["interrupts"], json!([]));
+    let answer = json!({"team_id": RELEASE, "job_id": INTERRUPTED, "request_id": "a1", "response": {"approved": true}});
+    desk.double.fault(Method::State, Some(WRITER), 1, Effect::unavailable());
+    let refused = desk.action("alice", "resume", &answer).expect_err("nobody knows what is asked");
+    assert_eq!((refused.kind, refused.code.as_ref()), (Kind::Unavailable, "host_unavailable"));
+    desk.action("alice", "resume", &answer).expect("answers");
+    assert_eq!(job(&desk, INTERRUPTED)["status"], "resuming");
+    desk.double.hold(false);
+    desk.action("alice", "connect", &json!({"team_id": RELEASE})).expect("reconnects");
+    desk.work();
+    assert_eq!(job(&desk, INTERRUPTED)["status"], "completed");
+    // Answered in the conversation itself, there is nothing left to answer.
+    let desk = Desk::default();
+    import(&desk, "alice", &alive(&desk));
+    desk.double.answer_outside(WRITER);
+    assert_eq!(desk.action("alice", "resume", &answer).expect_err("gone").code, "clarification_changed");
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn actions_that_name_no_team_stay_with_their_owner() {
     let before = world.ids(&world.anns);
     let listed = world.desk.action("bob", "list", &json!({})).expect("lists");
     let listed: Vec<String> = listed["teams"].as_array().expect("teams").iter().map(|t| text(&t["id"])).collect();
-    assert_eq!(listed, [world.bobs.id.clone()]);
+    assert_eq!(listed, [world.bobs.id.as_str()]);
     assert_eq!(world.desk.action("eve", "list", &json!({})).expect("lists"), json!({"teams": []}));
     assert_eq!(world.desk.action("eve", "search", &json!({"query": "Ada"})).expect("searches"), json!({"hits": []}));
     // The request id of another owner's creation makes a team of one's own.
