@@ -8,3 +8,4 @@ mod isolation;
 mod mention_dispatch;
 mod state_context;
 mod state_public;
+mod tool_schemas;
