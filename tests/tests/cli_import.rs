@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use program::Folder;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/legacy/teams.sqlite");
 
@@ -90,4 +90,50 @@ fn a_running_server_takes_only_its_users_own_rows() {
     // The rest with the database at hand.
     let report = folder.json(&["import", SAMPLE, "--owner", "alice=local"]).json();
     assert_eq!(outcomes(&report), ["unchanged", "unchanged", "unchanged", "imported"]);
+}
+
+/// A team at the earlier plugin's bounds, with the inputs that it kept of
+/// every job.
+fn full_team(folder: &Folder) -> PathBuf {
+    let jobs: Vec<Value> = (0..200)
+        .map(|n| {
+            let receipt = n % 2 == 1;
+            json!({
+                "id": format!("job{n:03}"), "root": format!("job{:03}", n - n % 2), "member_id": "m1", "thread_id": "t1",
+                "source": null, "kind": if receipt { "receipt" } else { "request" }, "status": "completed",
+                "text": "研".repeat(2_000), "run_id": format!("run{n}"), "result": "答".repeat(2_000),
+                "parent_id": if receipt { json!(format!("job{:03}", n - 1)) } else { Value::Null },
+                "input": {"messages": [{"role": "user", "id": format!("team-{n}"), "content": "x".repeat(20_000)}]},
+            })
+        })
+        .collect();
+    let messages: Vec<Value> = (0..100)
+        .map(|n| json!({"job_id": format!("job{:03}", 2 * n), "kind": "completed", "text": "答".repeat(2_000)}))
+        .collect();
+    let member =
+        |n: u32| json!({"id": format!("m{n}"), "name": format!("M{n}"), "agent": "a", "thread_id": format!("t{n}")});
+    let document = json!({
+        "id": "full", "name": "Full", "goal": "g", "ready": true, "members": [member(1), member(2)], "jobs": jobs,
+        "messages": messages,
+    });
+    let file = folder.path().join("full.sqlite");
+    let db = Connection::open(&file).expect("opens");
+    db.execute_batch("CREATE TABLE teams (id TEXT PRIMARY KEY, owner TEXT NOT NULL, data TEXT NOT NULL)")
+        .expect("makes");
+    db.execute("INSERT INTO teams VALUES ('full', 'local', ?1)", [document.to_string()]).expect("writes");
+    file
+}
+
+#[test]
+fn a_team_at_its_bounds_is_taken_over_either_way() {
+    for served in [false, true] {
+        let folder = Folder::new();
+        let file = full_team(&folder);
+        let server = served.then(|| folder.serve());
+        let report = folder.json(&["import", file.to_str().expect("a path")]).json();
+        assert_eq!(outcomes(&report), ["imported"], "{report}");
+        let row = &report["rows"][0];
+        assert_eq!((&row["requests"], &row["receipts"], &row["messages"]), (&json!(100), &json!(100), &json!(100)));
+        drop(server);
+    }
 }
