@@ -3,7 +3,10 @@
 
 pub mod clock;
 pub mod double;
+pub mod harness;
 pub mod native;
+
+pub mod sim;
 
 /// A component with the contract and none of the logic, which behaves and
 /// misbehaves on request; see `tests/guest`.

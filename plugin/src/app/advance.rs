@@ -71,15 +71,16 @@ impl Step<'_> {
 
     /// Asks the host about one job and stores what it says.
     fn collect(&self, n: u32) -> Result<bool> {
-        let (job, frozen) = read(self.host, |db| {
+        let planned = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
-            let job = team.job(n)?;
+            let Some(job) = team.planned_job(n)? else { return Ok(None) };
             let frozen: Option<Frozen> = match job.phase {
                 Phase::Starting | Phase::Resuming { .. } => db.get(&team.keys.input(n))?,
                 _ => None,
             };
-            Ok((job, frozen))
+            Ok(Some((job, frozen)))
         })?;
+        let Some((job, frozen)) = planned else { return Ok(false) };
         if !job.phase.holds_slot() {
             return Ok(false);
         }
@@ -117,7 +118,10 @@ impl Step<'_> {
 
     /// The host answers again: whatever held the job is over.
     fn clear_hold(&self, n: u32) -> Result<bool> {
-        let held = read(self.host, |db| Ok(TeamTx::load(db, self.owner, self.team)?.job(n)?.hold.is_some()))?;
+        let held = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            team.has_due_time(&team.job(n)?)
+        })?;
         if !held {
             return Ok(false);
         }
@@ -125,9 +129,10 @@ impl Step<'_> {
         let revision = transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let mut job = team.job(n)?;
-            if job.phase.finished() || job.hold.take().is_none() {
+            if job.phase.finished() {
                 return Ok(None);
             }
+            job.hold = None;
             team.save_job(&job.phase.clone(), &job, now)?;
             team.finish().map(Some)
         })?;
@@ -169,7 +174,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             ending = Some(Ending::Failed(failure.clone()));
             Event::Failed
         }
-        Seen::Lost => Event::Lost { key: run_key(team, &job) },
+        Seen::Lost => Event::Lost { key: run_key(team, &job)?, answer: job.answer.clone() },
         Seen::CancelAccepted { run } => {
             // The run may have been found only now.
             if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
@@ -187,13 +192,20 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
         _ => None,
     };
+    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen {
+        // The run of the newest message; an answered interrupt goes on in another.
+        if job.message_run.is_none() {
+            job.message_run = Some(run.clone());
+        }
+        // The notices that its input carried have arrived with the run.
+        if matches!(before, Phase::Starting | Phase::Unknown { .. }) {
+            drop_notices(team, &job)?;
+        }
+    }
     if job.phase.finished() {
         let ending = ending.unwrap_or(Ending::Cancelled { note: None });
         finish(team, &before, job, ending, now)?;
         return Ok(true);
-    }
-    if !matches!(seen, Seen::NotNow { .. }) && matches!(before, Phase::Starting) {
-        drop_notices(team, &job)?;
     }
     team.save_job(&before, &job, now)?;
     Ok(true)
@@ -203,17 +215,21 @@ const UNKNOWN: &str =
     "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
 
 /// The key of a job's newest attempt.
-pub fn run_key(team: &TeamTx, job: &Job) -> String {
-    match &job.phase {
+pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
+    Ok(match &job.phase {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
-        _ => freeze::first_key(team, job),
-    }
+        // What runs may have begun with an answer: the frozen input knows.
+        _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
+            Some(frozen) => frozen.key,
+            None => freeze::first_key(team, job),
+        },
+    })
 }
 
-/// The next hold: a longer pause after each refusal in a row.
+/// The next hold: a longer pause after each refusal of the same kind in a row.
 pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
-    let tries = job.hold.as_ref().map_or(0, |h| h.tries).saturating_add(1);
+    let tries = job.tries(code);
     Hold { code: code.into(), message: message.into(), tries, next_at: now.saturating_add(limits::pause_ms(tries)) }
 }
 

@@ -174,6 +174,8 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         seq: 0,
         key: Some(from.id.clone()),
         message: from.message.clone(),
+        message_run: from.message_run.clone(),
+        answer: None,
         input: None,
         answers: Vec::new(),
         result: (from.phase.finished() && (from.result.is_some() || from.run.is_some()))

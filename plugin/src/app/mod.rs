@@ -19,6 +19,7 @@ pub mod import_team;
 pub mod list;
 pub mod memo;
 pub mod mention;
+pub mod object;
 pub mod open;
 pub mod plan;
 pub mod public_state;

@@ -211,6 +211,8 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         seq: 0,
         key: None,
         message: None,
+        message_run: None,
+        answer: None,
         input: None,
         answers: Vec::new(),
         result: None,
@@ -240,7 +242,10 @@ pub fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Res
         return Ok(None);
     }
     // While an answer is being sent, the phase still names the run that asked.
-    let known = if matches!(job.phase, Phase::Resuming { .. }) { None } else { job.phase.run() };
+    let known = match job.phase {
+        Phase::Resuming { .. } | Phase::Unknown { answer: Some(_), .. } => None,
+        _ => job.phase.run(),
+    };
     match (run, known) {
         (Some(caller), Some(known)) if caller != known => Err(Error::denied(
             "run_ended",

@@ -125,6 +125,8 @@ pub struct Job {
     pub phase: Phase,
     /// Where the newest turn begins.
     pub message: Option<String>,
+    /// The run that this message started.
+    pub message_run: Option<String>,
     pub input: Option<Input>,
     /// The answer and the run that gave it.
     pub result: Option<Answer>,
@@ -310,6 +312,8 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
             parent,
             text: raw.text.clone(),
             message: raw.result_message_id.clone().or_else(|| input.as_ref().map(|i| i.message_id.clone())),
+            // An answer to a question has a message, and so a run, of its own.
+            message_run: raw.initial_run_id.clone().filter(|_| raw.result_message_id.is_none()),
             input: input.filter(|_| !phase.finished()),
             result,
             run: raw.result_run_id.clone().or_else(|| raw.run_id.clone()),

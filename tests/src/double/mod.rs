@@ -12,7 +12,7 @@ mod script;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use agent_teams_plugin::host::{
-    Cancellation, Input, InterruptAnswer, Message, Role, Run, RunError, RunStatus, ThreadState,
+    Cancellation, Input, Interrupt, InterruptAnswer, Message, Role, Run, RunError, RunStatus, ThreadState,
 };
 use tokio::sync::Notify;
 
@@ -203,6 +203,11 @@ impl Double {
         id
     }
 
+    /// The agent says something in the conversation, outside any turn.
+    pub fn say(&self, thread: &str, text: &str) {
+        self.inner().push(thread, Role::Assistant, text, None);
+    }
+
     /// Something that no team knows runs in the conversation, or ends.
     pub fn occupy(&self, thread: &str, busy: bool) {
         let mut inner = self.inner();
@@ -233,6 +238,15 @@ impl Double {
         if let Some(thread) = inner.threads.get_mut(thread) {
             thread.interrupts.clear();
             thread.answer_questions();
+        }
+    }
+
+    /// An interrupt opens in the conversation, at a checkpoint of its own.
+    pub fn open_interrupt(&self, thread: &str, id: &str, value: &str) {
+        let mut inner = self.inner();
+        let checkpoint = Some(inner.next_id("checkpoint"));
+        if let Some(thread) = inner.threads.get_mut(thread) {
+            thread.interrupts.push(Interrupt { checkpoint, id: id.into(), value: value.into() });
         }
     }
 

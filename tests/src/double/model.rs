@@ -252,6 +252,8 @@ impl Inner {
         if let Some(conversation) = self.threads.get_mut(thread) {
             // Whoever speaks next has answered, as on most servers.
             conversation.answer_questions();
+            // Ids are unique: a message that comes again is the same message.
+            conversation.messages.retain(|m| m.id != id);
             conversation.messages.push(Message {
                 id: id.into(),
                 role: Role::Human,
@@ -262,7 +264,7 @@ impl Inner {
         }
     }
 
-    fn push(&mut self, thread: &str, role: Role, text: &str, question: Option<Question>) {
+    pub(super) fn push(&mut self, thread: &str, role: Role, text: &str, question: Option<Question>) {
         let id = self.next_id("msg");
         if let Some(conversation) = self.threads.get_mut(thread) {
             conversation.messages.push(Message { id, role, text: text.into(), run: None, question });
