@@ -36,12 +36,12 @@ pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: 
         }
         Ending::Failed(failure) => {
             // The run, where there was one, leads to its conversation.
-            job.result = before.run().map(|run| ResultMeta { truncated: None, run: run.into() });
+            job.ended_run = before.run().map(String::from);
             job.failure = Some(failure);
             MessageKind::Notice
         }
         Ending::Cancelled { note } => {
-            job.result = before.run().map(|run| ResultMeta { truncated: None, run: run.into() });
+            job.ended_run = before.run().map(String::from);
             job.note = note;
             MessageKind::Notice
         }
@@ -96,6 +96,7 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         hold: None,
         seq: 0,
         key: None,
+        ended_run: None,
         message: None,
         message_run: None,
         answer: None,

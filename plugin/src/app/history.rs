@@ -220,7 +220,7 @@ fn record(message: &Message, job: &Job, line: &freeze::Line) -> Value {
     // member's own.
     let (thread, run) = match message.kind {
         MessageKind::Request => (job.source.thread(), None),
-        _ => (Some(job.thread.as_str()), job.result.as_ref().map(|r| r.run.as_str()).filter(|r| !r.is_empty())),
+        _ => (Some(job.thread.as_str()), job.run()),
     };
     json!({
         "kind": line.kind, "job_id": job.id, "member_id": job.member, "from": line.from, "to": line.to,

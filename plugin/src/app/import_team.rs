@@ -178,8 +178,8 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         answer: None,
         input: None,
         answers: Vec::new(),
-        result: (from.phase.finished() && (from.result.is_some() || from.run.is_some()))
-            .then(|| ResultMeta { truncated, run: from.run.clone().unwrap_or_default() }),
+        result: from.result.as_ref().map(|_| ResultMeta { truncated, run: from.run.clone().unwrap_or_default() }),
+        ended_run: from.run.clone().filter(|_| from.phase.finished() && from.result.is_none()),
         failure: from.failure.as_ref().map(|why| Failure { code: "imported".into(), message: why.clone() }),
         note: None,
         created_at: from.created_at,

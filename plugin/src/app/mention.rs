@@ -145,16 +145,16 @@ impl Pick<'_> {
 
 /// The references without repetitions, within their bound.
 fn distinct(references: &[Reference]) -> Result<Vec<Pick<'_>>> {
+    if references.len() > limits::MENTION_REFERENCES {
+        let message = format!("At most {} members can be mentioned in one message.", limits::MENTION_REFERENCES);
+        let field = format!("references[{}]", limits::MENTION_REFERENCES);
+        return Err(Error::invalid("too_many_mentions", field, message));
+    }
     let mut picked: Vec<Pick> = Vec::new();
     for (index, to) in references.iter().enumerate() {
-        if picked.iter().any(|p| p.to == to) {
-            continue;
+        if !picked.iter().any(|p| p.to == to) {
+            picked.push(Pick { index, to });
         }
-        if picked.len() >= limits::MENTION_REFERENCES {
-            let message = format!("At most {} members can be mentioned in one message.", limits::MENTION_REFERENCES);
-            return Err(Error::invalid("too_many_mentions", format!("references[{index}]"), message));
-        }
-        picked.push(Pick { index, to });
     }
     Ok(picked)
 }

@@ -81,12 +81,11 @@ fn whole(team: &TeamTx, job: &Job) -> Result<Value> {
     let name = job.member.as_deref().and_then(|id| team.team.member(id)).map(|m| m.name.as_str());
     let root = if job.root == job.n { job.id.clone() } else { team.job(job.root)?.id };
     let parent = job.parent.map(|n| team.job(n)).transpose()?.map(|j| j.id);
-    let stamped = job.result.as_ref().map(|r| r.run.as_str()).filter(|r| !r.is_empty());
     let mut reply = json!({
         "job_id": job.id, "kind": job.kind, "status": job.phase.status(), "member_id": job.member, "member": name,
         "requester": view::requester(&team.team, &job.source), "parent_id": parent, "root_id": root,
         "created_at": view::created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
-        "conversation": {"thread": job.thread, "run_id": job.phase.run().or(stamped)},
+        "conversation": {"thread": job.thread, "run_id": job.run()},
         "request": {"text": task, "truncated": cut}, "result": null,
     });
     if let Some(failure) = &job.failure {

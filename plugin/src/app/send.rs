@@ -210,6 +210,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         hold: None,
         seq: 0,
         key: None,
+        ended_run: None,
         message: None,
         message_run: None,
         answer: None,

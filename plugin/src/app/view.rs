@@ -127,7 +127,7 @@ pub fn job_with(
         "text": shown, "text_truncated": text_truncated, "result": result,
         "error": job.failure, "note": job.note, "reason": reason(ctx, t, job)?,
         "question": question, "interrupts": interrupts, "thread": job.thread,
-        "run_id": job.phase.run().map(String::from).or_else(|| job.result.as_ref().map(|r| r.run.clone())),
+        "run_id": job.run(),
         "created_at": created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
     }))
 }

@@ -118,11 +118,9 @@ pub struct Head {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultMeta {
-    /// Whether the stored answer was cut. Absent: unknown (imported), or
-    /// there is none.
+    /// Whether the stored answer was cut. Absent: unknown (imported).
     pub truncated: Option<bool>,
-    /// The run whose turn gave the answer, or ended without one. Empty:
-    /// unknown (imported).
+    /// The run whose turn gave the answer. Empty: unknown (imported).
     pub run: String,
 }
 
@@ -177,6 +175,10 @@ pub struct Job {
     pub answers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultMeta>,
+    /// The run that ended without an answer, for whoever looks at its
+    /// conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Something a reader should know about a finished job.
@@ -189,6 +191,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// The run that is at work, gave the answer, or ended without one.
+    pub fn run(&self) -> Option<&str> {
+        let answered = || self.result.as_ref().map(|r| r.run.as_str()).filter(|run| !run.is_empty());
+        self.phase.run().or_else(answered).or(self.ended_run.as_deref())
+    }
+
     /// Which refusal of this kind in a row the next one is, from 1.
     pub fn tries(&self, code: &str) -> u32 {
         self.hold.as_ref().filter(|h| h.code == code).map_or(0, |h| h.tries).saturating_add(1)

@@ -319,7 +319,7 @@ fn an_unnamed_interrupt_can_be_answered_before_any_reconnect() {
     import(&desk, "alice", &alive(&desk));
     assert_eq!(job(&desk, INTERRUPTED)["interrupts"], json!([]));
     let answer = json!({"team_id": RELEASE, "job_id": INTERRUPTED, "request_id": "a1", "response": {"approved": true}});
-    desk.double.fault(Method::State, Some(WRITER), 1, Effect::unavailable());
+    desk.double.fault(Method::State, Some(WRITER), 2, Effect::unavailable());
     let refused = desk.action("alice", "resume", &answer).expect_err("nobody knows what is asked");
     assert_eq!((refused.kind, refused.code.as_ref()), (Kind::Unavailable, "host_unavailable"));
     desk.action("alice", "resume", &answer).expect("answers");
