@@ -151,6 +151,9 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         return Ok(false);
     }
     let cancelling = matches!(before, Phase::Cancelling { .. });
+    if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
+        team.db.put(&team.keys.ran(&job.thread, run), &job.n)?;
+    }
     let mut ending = None;
     let event = match seen {
         Seen::Nothing => return Ok(false),
@@ -160,7 +163,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             return Ok(true);
         }
         Seen::Started { run } => Event::Started { run: run.clone() },
-        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped | Seen::Never(_) if cancelling => Event::Stopped,
+        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_) if cancelling => Event::Stopped,
         Seen::Ended { run, ending: end } => {
             ending = Some(end.clone());
             match end {
@@ -182,7 +185,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             }
             Event::CancelAccepted
         }
-        Seen::Stopped => return Ok(false),
+        Seen::Stopped { .. } => return Ok(false),
     };
     let Some(phase) = step(&job.phase, event) else { return Ok(false) };
     job.phase = phase;

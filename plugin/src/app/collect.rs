@@ -49,7 +49,23 @@ pub enum Seen {
         run: String,
     },
     /// Nothing runs any more (or ever did), after a cancel.
-    Stopped,
+    Stopped {
+        run: Option<String>,
+    },
+}
+
+impl Seen {
+    /// The run that the host named.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Seen::Started { run }
+            | Seen::Ended { run, .. }
+            | Seen::Asked { run, .. }
+            | Seen::CancelAccepted { run }
+            | Seen::Stopped { run: Some(run) } => Some(run),
+            _ => None,
+        }
+    }
 }
 
 /// The first attempt of a frozen input in this very step: a refusal says that
@@ -180,7 +196,7 @@ pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
         (Phase::Cancelling { run: Some(run), accepted, .. }, _) => stop(runs, job, run, *accepted),
         (Phase::Cancelling { run: None, key, .. }, _) => match runs.find(&job.thread, key) {
             Ok(found) => stop(runs, job, &found.id, false),
-            Err(RunError::NotFound(_)) => Seen::Stopped,
+            Err(RunError::NotFound(_)) => Seen::Stopped { run: None },
             Err(RunError::Other(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         },
@@ -200,14 +216,14 @@ pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
 fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
     if accepted {
         return match runs.get(&job.thread, run) {
-            Ok(found) if ended(found.status) => Seen::Stopped,
+            Ok(found) if ended(found.status) => Seen::Stopped { run: Some(run.into()) },
             Ok(_) => Seen::Nothing,
             Err(RunError::NotFound(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         };
     }
     match runs.cancel(&job.thread, run) {
-        Ok(Cancellation::Stopped) => Seen::Stopped,
+        Ok(Cancellation::Stopped) => Seen::Stopped { run: Some(run.into()) },
         Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
         // Known once and not found any more: nobody can say that it ended.
         Err(RunError::NotFound(_)) => Seen::Lost,

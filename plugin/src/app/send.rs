@@ -247,12 +247,18 @@ pub fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Res
         Phase::Resuming { .. } | Phase::Unknown { answer: Some(_), .. } => None,
         _ => job.phase.run(),
     };
-    match (run, known) {
-        (Some(caller), Some(known)) if caller != known => Err(Error::denied(
+    let late = match (run, known) {
+        (Some(caller), Some(known)) => caller != known,
+        // Its run is not named yet; one that executed another job is not it.
+        (Some(caller), None) => db.get::<u32>(&team.keys.ran(thread, caller))?.is_some_and(|n| n != job.n),
+        _ => false,
+    };
+    match late {
+        true => Err(Error::denied(
             "run_ended",
             "The run that makes this call is over, and this conversation is doing other work now. Nothing was done.",
         )),
-        _ => Ok(Some(job)),
+        false => Ok(Some(job)),
     }
 }
 

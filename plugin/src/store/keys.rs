@@ -16,6 +16,7 @@
 //! team/OWNER/TEAM/msg/NNNNNN       a shared message
 //! team/OWNER/TEAM/state/NN         an entry of the public state
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
+//! team/OWNER/TEAM/ran/THREAD/RUN   the number of the job that this run executes
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition
 //! ```
 
@@ -178,6 +179,10 @@ impl TeamKeys {
 
     pub fn notice(&self, thread: &str, n: u32) -> String {
         self.key(&format!("note/{}/{n:04}", part(thread)))
+    }
+
+    pub fn ran(&self, thread: &str, run: &str) -> String {
+        self.key(&format!("ran/{}/{}", part(thread), part(run)))
     }
 
     pub fn calls(&self, thread: &str) -> String {

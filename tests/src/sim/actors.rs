@@ -139,7 +139,7 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
 pub fn send(world: &World) {
     let Some((owner, team)) = team(world) else { return };
     let Some(member) = world.pick(&team.members) else { return };
-    let number = world.below(60);
+    let number = world.below(if world.knobs.talkative { 120 } else { 60 });
     let text = if world.chance(30) { format!("other {number}") } else { format!("do {number}") };
     let send = Send { team_id: team.id.clone(), member_id: member.id, request_id: format!("r{number}"), text };
     let reply = world.command(
@@ -375,7 +375,7 @@ pub fn mention(world: &World) {
     if world.chance(100) {
         references.push(Reference { team: first.id.clone(), member: "m-nobody".into() });
     }
-    let number = world.below(20);
+    let number = world.below(if world.knobs.talkative { 60 } else { 20 });
     let caller = Caller { owner: owner.clone(), thread: Some(thread.clone()), ..Caller::default() };
     let mention = Mention { id: format!("message {number}"), text: format!("please {number}"), references };
     let runs = Capability { world, owner: owner.clone() };

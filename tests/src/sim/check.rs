@@ -32,6 +32,8 @@ pub struct Checker {
     pub work: BTreeMap<String, (String, Work)>,
     pub slots: BTreeSet<String>,
     pub fairness: Fairness,
+    /// Statuses, reasons and failures that some job went through.
+    pub reached: BTreeSet<String>,
     limit: usize,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
@@ -51,6 +53,7 @@ impl Checker {
             work: BTreeMap::new(),
             slots: BTreeSet::new(),
             fairness: Fairness::default(),
+            reached: BTreeSet::new(),
             limit: slots as usize,
             accepted: BTreeSet::new(),
         }
@@ -183,6 +186,14 @@ impl Checker {
                 return Err(format!("a job of {} changed and its team's revision did not", at.1));
             }
             for (before, n) in jobs {
+                if let Some(job) = mirror.jobs.get(&n) {
+                    let codes = [job.hold.as_ref().map(|h| &h.code), job.failure.as_ref().map(|f| &f.code)];
+                    for word in codes.into_iter().flatten().map(String::as_str).chain([job.phase.status()]) {
+                        if !self.reached.contains(word) {
+                            self.reached.insert(word.into());
+                        }
+                    }
+                }
                 if planned.is_some() && put_back(before.as_ref(), mirror.jobs.get(&n)) {
                     attempts.push(at.0.clone());
                 }
@@ -329,8 +340,12 @@ impl Checker {
                     Phase::Running { .. } => Need::End,
                     _ => Need::Host,
                 };
-                let next = job.hold.as_ref().map_or(0, |h| h.next_at);
-                if work.need != need || work.next_at != next || work.run.as_deref() != job.phase.run() {
+                // A reconnect makes running jobs due for a look.
+                let next = match &job.hold {
+                    Some(hold) => work.next_at == hold.next_at,
+                    None => work.next_at == 0 || need == Need::End,
+                };
+                if work.need != need || !next || work.run.as_deref() != job.phase.run() {
                     return Err(format!("the work list is wrong about {}: {work:?}", job.id));
                 }
                 Ok(())
