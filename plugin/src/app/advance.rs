@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::{self, Seen};
 use super::finish::{Ending, finish};
-use super::{admit, connect, settings, topic};
+use super::{admit, connect, freeze, settings, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Hold, Phase};
+use crate::domain::limits;
 use crate::domain::machine::{Event, step};
-use crate::domain::{ids, limits};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, commit_lock, read, step_lock, transact};
@@ -225,7 +225,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
         // What runs may have begun with an answer: the frozen input knows.
         _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
             Some(frozen) => frozen.key,
-            None => ids::run_key(&team.team.nonce, &job.id),
+            None => freeze::first_key(team, job),
         },
     })
 }

@@ -8,7 +8,7 @@ use super::finish::Ending;
 use crate::domain::error::Error;
 use crate::domain::job::{Answered, Failure, OpenInterrupt, Phase, Wait};
 use crate::domain::{limits, text};
-use crate::host::{Cancellation, Input, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
+use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
 use crate::store::records::{Frozen, FrozenInput, Job};
 
 /// One observation of the host.
@@ -314,16 +314,7 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
         );
     }
     if !state.interrupts.is_empty() {
-        let open = state
-            .interrupts
-            .iter()
-            .map(|i| OpenInterrupt {
-                id: i.id.clone(),
-                checkpoint: i.checkpoint.clone(),
-                value: serde_json::from_str(&i.value).unwrap_or_else(|_| serde_json::Value::String(i.value.clone())),
-            })
-            .collect();
-        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open } };
+        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open: open_interrupts(state) } };
     }
     let asked = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
     if let Some(q) = asked.or(state.open_question.as_ref()) {
@@ -350,6 +341,14 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
         },
         _ => failed("no_answer", "The member ended its turn without any text."),
     }
+}
+
+/// The interrupts that are open in a conversation.
+pub fn open_interrupts(state: &ThreadState) -> Vec<OpenInterrupt> {
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.into()));
+    let one =
+        |i: &Interrupt| OpenInterrupt { id: i.id.clone(), checkpoint: i.checkpoint.clone(), value: value(&i.value) };
+    state.interrupts.iter().map(one).collect()
 }
 
 fn not_now(code: &'static str, message: String, disconnect: bool) -> Seen {

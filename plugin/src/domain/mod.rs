@@ -1,12 +1,16 @@
 //! The rules, as pure functions and data: no storage, no host, no clock.
 
 pub mod context;
+pub mod cursor;
 pub mod error;
 pub mod ids;
 pub mod job;
+pub mod legacy;
 pub mod letter;
 pub mod limits;
 pub mod machine;
+pub mod page;
 pub mod schedule;
+pub mod state;
 pub mod text;
 pub mod time;

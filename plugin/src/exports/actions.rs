@@ -7,7 +7,10 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::{Entry, parse, schema};
-use crate::app::{Ctx, cancel, check_caller, connect, create, delete, get, list, resume, search, send, settle};
+use crate::app::{
+    Ctx, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, resume, search,
+    send, settle,
+};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! actions {
@@ -43,6 +46,9 @@ actions! {
     "resume", true, resume::Resume, resume::resume;
     "settle", true, settle::Settle, settle::settle;
     "delete", true, delete::Delete, delete::delete;
+    "state", false, read_state::State, read_state::state;
+    "history", false, history::History, history::history;
+    "import_team", true, import_team::ImportTeam, import_team::import_team;
 }
 
 fn unknown() -> Error {

@@ -7,7 +7,10 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::{Entry, parse, schema};
-use crate::app::{Ctx, check_caller, read_context, send};
+use crate::app::{
+    Ctx, check_caller, history, publish_state, read_context, read_result, read_state, search_results, send,
+    update_state,
+};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! tools {
@@ -35,6 +38,12 @@ macro_rules! tools {
 tools! {
     "send_member", true, send::SendMember, send::send_member;
     "read_team_context", false, read_context::ReadTeamContext, read_context::read_team_context;
+    "publish_team_state", true, publish_state::PublishTeamState, publish_state::publish_team_state;
+    "read_team_state", false, read_state::ReadTeamState, read_state::read_team_state;
+    "update_team_state", true, update_state::UpdateTeamState, update_state::update_team_state;
+    "read_team_history", false, history::ReadTeamHistory, history::read_team_history;
+    "search_team_results", false, search_results::SearchTeamResults, search_results::search_team_results;
+    "read_team_result", false, read_result::ReadTeamResult, read_result::read_team_result;
 }
 
 fn unknown() -> Error {

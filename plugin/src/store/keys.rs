@@ -14,6 +14,7 @@
 //! team/OWNER/TEAM/job/NNNN         a job
 //! team/OWNER/TEAM/job/NNNN/…       its text, frozen input, answer, result
 //! team/OWNER/TEAM/msg/NNNNNN       a shared message
+//! team/OWNER/TEAM/state/NN         an entry of the public state
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
 //! team/OWNER/TEAM/ran/THREAD/RUN   the number of the job that this run executes
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition
@@ -162,6 +163,14 @@ impl TeamKeys {
 
     pub fn message(&self, seq: u32) -> String {
         self.key(&format!("msg/{seq:06}"))
+    }
+
+    pub fn state(&self) -> String {
+        self.key("state/")
+    }
+
+    pub fn state_entry(&self, n: u32) -> String {
+        self.key(&format!("state/{n:02}"))
     }
 
     pub fn notices(&self, thread: &str) -> String {
