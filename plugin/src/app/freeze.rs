@@ -194,7 +194,7 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
             .collect(),
         lead: team.team.lead.clone(),
         state: Vec::new(),
-        board: None,
+        board: Some(super::board::digest::digest(team)?),
         recent_messages,
         omitted: None,
     })

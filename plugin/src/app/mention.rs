@@ -99,6 +99,9 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
         }
         Ok((jobs, touched))
     })?;
+    if !touched.is_empty() {
+        super::board::wait::nudge(ctx.host);
+    }
     for (team, revision) in &touched {
         ctx.host.publish(ctx.owner(), &topic(team), *revision);
         // A new authenticated mention reconnects its team.

@@ -36,10 +36,10 @@ pub struct Plan {
 }
 
 /// The first unfinished job of a conversation.
-struct HeadWork {
-    owner: String,
-    thread: String,
-    work: Work,
+pub struct HeadWork {
+    pub owner: String,
+    pub thread: String,
+    pub work: Work,
 }
 
 /// Decides what to do next. Reads the heads of the unfinished conversations,
@@ -110,7 +110,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
 }
 
 /// The first unfinished job of every conversation: one seek for each.
-fn heads(db: &Db) -> Result<Vec<HeadWork>> {
+pub fn heads(db: &Db) -> Result<Vec<HeadWork>> {
     let end = keys::end(keys::work());
     let mut from = String::from(keys::work());
     let mut heads = Vec::new();

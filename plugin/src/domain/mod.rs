@@ -2,12 +2,14 @@
 
 pub mod board;
 pub mod context;
+pub mod cursor;
 pub mod error;
 pub mod ids;
 pub mod job;
 pub mod letter;
 pub mod limits;
 pub mod machine;
+pub mod replay;
 pub mod schedule;
 pub mod text;
 pub mod time;

@@ -1,13 +1,11 @@
 //! What people and programs can do.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde_json::Value;
-
-use super::{Entry, parse, schema};
-use crate::app::{Ctx, cancel, check_caller, connect, create, delete, get, list, resume, search, send, settle};
+use super::{Entry, Outcome, parse, schema};
+use crate::app::board::{create_task, history, import, list_tasks, update_task};
+use crate::app::{Ctx, Reply, cancel, check_caller, connect, create, delete, get, list, resume, search, send, settle};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! actions {
@@ -20,14 +18,14 @@ macro_rules! actions {
             }),*]
         }
 
-        /// Calls an action; the reply is compact JSON.
-        pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<String> {
+        /// Calls an action; the reply is compact JSON, or a wait.
+        pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
-            let reply: Value = match action {
-                $($name => $command(ctx, &parse::<$type>(payload)?)?,)*
+            let reply: Reply = match action {
+                $($name => $command(ctx, &parse::<$type>(payload)?)?.into(),)*
                 _ => return Err(unknown()),
             };
-            serde_json::to_string(&reply).map_err(|e| Error::internal(format!("a reply cannot be written: {e}")))
+            Outcome::of(reply)
         }
     };
 }
@@ -43,6 +41,11 @@ actions! {
     "resume", true, resume::Resume, resume::resume;
     "settle", true, settle::Settle, settle::settle;
     "delete", true, delete::Delete, delete::delete;
+    "tasks", false, list_tasks::Tasks, list_tasks::tasks;
+    "create_task", true, create_task::CreateTask, create_task::create_task;
+    "update_task", true, update_task::UpdateTask, update_task::update_task;
+    "task_history", false, history::TaskHistory, history::task_history;
+    "import_tasks", true, import::ImportTasks, import::import_tasks;
 }
 
 fn unknown() -> Error {

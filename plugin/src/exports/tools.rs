@@ -1,13 +1,11 @@
 //! What member agents can call.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde_json::Value;
-
-use super::{Entry, parse, schema};
-use crate::app::{Ctx, check_caller, read_context, send};
+use super::{Entry, Outcome, parse, schema};
+use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
+use crate::app::{Ctx, Reply, Wake, check_caller, read_context, send};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! tools {
@@ -20,14 +18,14 @@ macro_rules! tools {
             }),*]
         }
 
-        /// Calls a tool; the reply is compact JSON.
-        pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<String> {
+        /// Calls a tool; the reply is compact JSON, or a wait.
+        pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
-            let reply: Value = match tool {
-                $($name => $command(ctx, &parse::<$type>(arguments)?)?,)*
+            let reply: Reply = match tool {
+                $($name => $command(ctx, &parse::<$type>(arguments)?)?.into(),)*
                 _ => return Err(unknown()),
             };
-            serde_json::to_string(&reply).map_err(|e| Error::internal(format!("a reply cannot be written: {e}")))
+            Outcome::of(reply)
         }
     };
 }
@@ -35,6 +33,17 @@ macro_rules! tools {
 tools! {
     "send_member", true, send::SendMember, send::send_member;
     "read_team_context", false, read_context::ReadTeamContext, read_context::read_team_context;
+    "create_team_task", true, create_task::CreateTeamTask, create_task::create_team_task;
+    "get_team_task", false, get_task::GetTeamTask, get_task::get_team_task;
+    "list_team_tasks", false, list_tasks::ListTeamTasks, list_tasks::list_team_tasks;
+    "update_team_task", true, update_task::UpdateTeamTask, update_task::update_team_task;
+    "wait_for_team_tasks", false, wait::WaitForTeamTasks, wait::wait_for_team_tasks;
+}
+
+/// Goes on with a call that waited.
+pub fn resume(ctx: Ctx, token: &str, wake: Wake) -> Result<Outcome> {
+    check_caller(ctx.caller)?;
+    Outcome::of(wait::resume(ctx, token, wake)?)
 }
 
 fn unknown() -> Error {
