@@ -4,6 +4,12 @@
 //! of teams, jobs or boards.
 
 pub mod agents;
+pub mod app;
+pub mod cli;
+pub mod config;
 pub mod contract;
 pub mod engine;
+pub mod gateway;
 pub mod storage;
+pub mod users;
+pub mod worker;

@@ -1,6 +1,338 @@
-//! The `[[agents]]` and `[[models]]` parts of `agent-teams.toml`.
+//! The `[[agents]]` and `[models.NAME]` parts of `agent-teams.toml`.
 
-/// Agents and models as configured.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::providers::scripted::Rule;
+
+/// The tools that every host has; component tools come on top.
+pub const BUILTIN_TOOLS: [&str; 4] = ["ask_clarification", "list_files", "read_file", "write_file"];
+/// In `tools`: all tools of the component, as a group.
+pub const EXTENSIONS: &str = "extensions";
+
+const MAX_NAME_CHARS: usize = 128;
+const MAX_NAME_BYTES: usize = 256;
+
+/// Agents and models as configured. Call `validate` before use.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct AgentsConfig {}
+pub struct AgentsConfig {
+    pub agents: Vec<AgentConfig>,
+    pub models: BTreeMap<String, ModelConfig>,
+}
+
+/// One agent: who it is, which model it runs on, what it may do.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfig {
+    /// Unique; at most 128 characters and 256 bytes. A conversation is bound
+    /// to it for ever.
+    pub name: String,
+    /// For people. Default: the name.
+    #[serde(default)]
+    pub display_name: String,
+    #[serde(default)]
+    pub description: String,
+    /// The system text of every model call.
+    #[serde(default)]
+    pub instructions: String,
+    /// A name under `[models]`.
+    pub model: String,
+    /// Tools it may call: names, or `extensions` for all of the component's.
+    /// Absent: all.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+    /// Tools that run only after a person has approved the exact call.
+    #[serde(default)]
+    pub approve: Vec<String>,
+    /// Users who may run it. Absent: every user.
+    #[serde(default)]
+    pub users: Option<Vec<String>>,
+    /// Bound of one model input, in tokens as estimated by the host.
+    #[serde(default = "default_context_tokens")]
+    pub context_tokens: u32,
+    /// Bound of model calls in one run.
+    #[serde(default = "default_max_model_calls")]
+    pub max_model_calls: u32,
+    /// Bound of a run's working time, in minutes; time spent waiting for an
+    /// approval does not count.
+    #[serde(default = "default_max_minutes")]
+    pub max_minutes: u32,
+}
+
+fn default_context_tokens() -> u32 {
+    32_768
+}
+fn default_max_model_calls() -> u32 {
+    50
+}
+fn default_max_minutes() -> u32 {
+    60
+}
+
+impl AgentConfig {
+    /// The name to show.
+    pub fn display(&self) -> &str {
+        if self.display_name.is_empty() { &self.name } else { &self.display_name }
+    }
+
+    /// Whether this user may run it.
+    pub fn allows_user(&self, user: &str) -> bool {
+        self.users.as_ref().is_none_or(|users| users.iter().any(|u| u == user))
+    }
+
+    /// Whether it may call this tool.
+    pub fn allows_tool(&self, name: &str) -> bool {
+        let builtin = BUILTIN_TOOLS.contains(&name);
+        self.tools.as_ref().is_none_or(|t| t.iter().any(|t| t == name || (!builtin && t == EXTENSIONS)))
+    }
+
+    /// Whether this tool waits for a person.
+    pub fn needs_approval(&self, name: &str) -> bool {
+        self.approve.iter().any(|t| t == name)
+    }
+}
+
+/// One model, by the kind of its endpoint.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ModelConfig {
+    /// A chat-completions endpoint.
+    Openai(OpenAiConfig),
+    /// Rules instead of a model: no network.
+    Scripted(ScriptedConfig),
+}
+
+/// An OpenAI-compatible endpoint.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAiConfig {
+    /// For example `http://127.0.0.1:8080/v1`; `/chat/completions` is added.
+    pub base_url: String,
+    pub model: String,
+    /// Name of the environment variable that holds the key. The key itself is
+    /// never in the file, in a log or in an error. Absent: no key is sent.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// Seconds without a byte after which an attempt is given up.
+    #[serde(default = "default_timeout_seconds")]
+    pub timeout_seconds: u32,
+    /// Further attempts after a temporary failure.
+    #[serde(default = "default_max_retries")]
+    pub max_retries: u32,
+    /// The first pause between attempts; it doubles, up to 30 seconds.
+    #[serde(default = "default_backoff_ms")]
+    pub backoff_ms: u32,
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+}
+
+fn default_timeout_seconds() -> u32 {
+    120
+}
+fn default_max_retries() -> u32 {
+    4
+}
+fn default_backoff_ms() -> u32 {
+    500
+}
+
+/// A scripted model: a rule file, or rules in place.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScriptedConfig {
+    /// A TOML file with `[[rules]]`.
+    pub script: Option<PathBuf>,
+    pub rules: Vec<Rule>,
+}
+
+/// A mistake in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct ConfigError {
+    /// The key at fault, for example `agents[1].model`.
+    pub key: String,
+    pub message: String,
+}
+
+fn fault(key: String, message: impl Into<String>) -> ConfigError {
+    ConfigError { key, message: message.into() }
+}
+
+impl AgentsConfig {
+    /// Makes relative script paths relative to `base` (the folder of the
+    /// configuration file).
+    pub fn resolve_paths(&mut self, base: &Path) {
+        for model in self.models.values_mut() {
+            if let ModelConfig::Scripted(ScriptedConfig { script: Some(path), .. }) = model
+                && path.is_relative()
+            {
+                *path = base.join(&*path);
+            }
+        }
+    }
+
+    /// Checks everything that can be checked without a file or the network;
+    /// the error names the key.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (name, model) in &self.models {
+            validate_model(name, model)?;
+        }
+        let mut names = BTreeSet::new();
+        for (i, agent) in self.agents.iter().enumerate() {
+            let key = |field: &str| format!("agents[{i}].{field}");
+            validate_name(&agent.name).map_err(|m| fault(key("name"), m))?;
+            if !names.insert(&agent.name) {
+                return Err(fault(key("name"), format!("two agents are named {:?}", agent.name)));
+            }
+            if !self.models.contains_key(&agent.model) {
+                let known = self.models.keys().cloned().collect::<Vec<_>>().join(", ");
+                return Err(fault(
+                    key("model"),
+                    format!("there is no [models.{}]; the models are: {known}", agent.model),
+                ));
+            }
+            for name in &agent.approve {
+                if !agent.allows_tool(name) {
+                    return Err(fault(key("approve"), format!("{name:?} is not among this agent's tools")));
+                }
+            }
+            for (field, value) in [("max_model_calls", agent.max_model_calls), ("max_minutes", agent.max_minutes)] {
+                if value == 0 {
+                    return Err(fault(key(field), "must be at least 1"));
+                }
+            }
+            if agent.context_tokens < 1024 {
+                return Err(fault(key("context_tokens"), "must be at least 1024"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn validate_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.trim() != name {
+        return Err("must not be empty or begin or end with white space".into());
+    }
+    if name.chars().count() > MAX_NAME_CHARS || name.len() > MAX_NAME_BYTES {
+        return Err(format!("is longer than {MAX_NAME_CHARS} characters or {MAX_NAME_BYTES} bytes"));
+    }
+    if name.chars().any(char::is_control) {
+        return Err("must not contain control characters".into());
+    }
+    Ok(())
+}
+
+fn validate_model(name: &str, model: &ModelConfig) -> Result<(), ConfigError> {
+    let key = |field: &str| format!("models.{name}.{field}");
+    match model {
+        ModelConfig::Openai(m) => {
+            let url = reqwest::Url::parse(&m.base_url).map_err(|_| fault(key("base_url"), "is not a URL"))?;
+            if !matches!(url.scheme(), "http" | "https") {
+                return Err(fault(key("base_url"), "must begin with http:// or https://"));
+            }
+            if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+                return Err(fault(key("base_url"), "must hold no user, password or query; use api_key_env"));
+            }
+            if m.model.trim().is_empty() {
+                return Err(fault(key("model"), "must not be empty"));
+            }
+            if let Some(env) = &m.api_key_env
+                && (env.is_empty() || !env.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+            {
+                return Err(fault(key("api_key_env"), "must be the name of an environment variable, not a key"));
+            }
+            if m.timeout_seconds == 0 {
+                return Err(fault(key("timeout_seconds"), "must be at least 1"));
+            }
+            if m.max_retries > 20 {
+                return Err(fault(key("max_retries"), "must be at most 20"));
+            }
+            if m.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
+                return Err(fault(key("temperature"), "must be between 0 and 2"));
+            }
+            if m.max_tokens == Some(0) {
+                return Err(fault(key("max_tokens"), "must be at least 1"));
+            }
+        }
+        ModelConfig::Scripted(m) => {
+            if m.script.is_none() == m.rules.is_empty() {
+                return Err(fault(key("script"), "give either a script or rules"));
+            }
+            for (i, rule) in m.rules.iter().enumerate() {
+                rule.validate().map_err(|message| fault(key(&format!("rules[{i}]")), message))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> AgentsConfig {
+        toml::from_str(text).unwrap()
+    }
+
+    const MODELS: &str = "[models.m]\nkind = 'scripted'\n[[models.m.rules]]\ntext = 'hello'\n";
+
+    fn error(agents: &str) -> ConfigError {
+        parse(&format!("{agents}\n{MODELS}")).validate().unwrap_err()
+    }
+
+    #[test]
+    fn a_full_example_is_read() {
+        let config = parse(
+            r#"
+            [[agents]]
+            name = "writer"
+            model = "local"
+            tools = ["write_file", "extensions"]
+            approve = ["write_file"]
+            users = ["ada"]
+            [models.local]
+            kind = "openai"
+            base_url = "http://127.0.0.1:8080/v1"
+            model = "small"
+            api_key_env = "MODEL_KEY"
+            "#,
+        );
+        config.validate().unwrap();
+        let agent = &config.agents[0];
+        assert_eq!((agent.context_tokens, agent.max_model_calls, agent.max_minutes), (32_768, 50, 60));
+        assert!(agent.allows_tool("send_member") && !agent.allows_tool("read_file"));
+        assert!(agent.allows_user("ada") && !agent.allows_user("bo"));
+    }
+
+    #[test]
+    fn mistakes_name_their_key() {
+        assert_eq!(error("[[agents]]\nname='a'\nmodel='x'").key, "agents[0].model");
+        assert_eq!(error("[[agents]]\nname=' a'\nmodel='m'").key, "agents[0].name");
+        let twice = "[[agents]]\nname='a'\nmodel='m'\n[[agents]]\nname='a'\nmodel='m'";
+        assert_eq!(error(twice).key, "agents[1].name");
+        let approve = "[[agents]]\nname='a'\nmodel='m'\ntools=['read_file']\napprove=['write_file']";
+        assert_eq!(error(approve).key, "agents[0].approve");
+        assert_eq!(error("[[agents]]\nname='a'\nmodel='m'\nmax_minutes=0").key, "agents[0].max_minutes");
+        let url = parse("[models.m]\nkind='openai'\nbase_url='http://u:p@h/v1'\nmodel='x'").validate().unwrap_err();
+        assert_eq!(url.key, "models.m.base_url");
+        assert!(!url.to_string().contains("u:p"));
+        let key = parse("[models.m]\nkind='openai'\nbase_url='http://h/v1'\nmodel='x'\napi_key_env='sk-1'");
+        assert_eq!(key.validate().unwrap_err().key, "models.m.api_key_env");
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        for text in [
+            "[[agents]]\nname='a'\nmodel='m'\ncolour='red'",
+            "[models.m]\nkind='openai'\nbase_url='http://h/v1'\nmodel='x'\napi_key='k'",
+            "[models.m]\nkind='scripted'\nscript='f'\nother=1",
+        ] {
+            assert!(toml::from_str::<AgentsConfig>(text).is_err(), "{text}");
+        }
+    }
+}

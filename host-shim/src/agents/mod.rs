@@ -2,4 +2,5 @@
 
 pub mod builtin;
 pub mod config;
+pub mod providers;
 pub mod runs;

@@ -1,17 +1,47 @@
 //! The built-in agents: persistent conversations and a tool loop, on an
 //! OpenAI-compatible endpoint or on the scripted model.
+//!
+//! Everything that a run has done is in the tables before the next step is
+//! taken, so a run is always continued from them: after a crash, after a
+//! shutdown and between two steps alike (`run_loop`).
 
+mod commands;
+mod files;
+mod ids;
+mod run_loop;
+mod schema;
+mod steps;
+mod tables;
+mod tools;
+mod views;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use anyhow::Context;
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio::sync::broadcast;
+use tokio::sync::{OnceCell, broadcast, watch};
 
-use super::config::AgentsConfig;
-use super::runs::{Capability, RunError};
+use super::config::{AgentConfig, AgentsConfig, ModelConfig};
+use super::providers::Model;
+use super::providers::openai::OpenAiModel;
+use super::providers::scripted::ScriptedModel;
+use super::runs::{Capability, RunStatus};
 use crate::contract::{CallError, Caller, EndedRun, ToolDef};
 use crate::storage::database::Database;
+
+/// Messages that one run may add; the contract's `state` gives 500 at most.
+const MAX_RUN_MESSAGES: u32 = 450;
+/// A run whose work was begun this often is not begun again.
+const MAX_ATTEMPTS: u32 = 100;
+/// Events that a slow listener may be behind.
+const EVENTS: usize = 1024;
 
 /// Tools that agents get besides the built-in ones: those of the component.
 #[async_trait]
@@ -34,11 +64,48 @@ pub struct AgentCard {
     pub description: String,
 }
 
-pub struct BuiltinAgents;
+/// What a run's task is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    Go,
+    /// The stored run says so too.
+    Cancel,
+    /// Stop at the next safe point; the run stays as it is.
+    Shutdown,
+}
 
-#[allow(unused_variables, clippy::unused_async)]
+/// A run that has a task in this process.
+struct LiveRun {
+    serial: u64,
+    signal: watch::Sender<Signal>,
+    /// Closed when the task has ended.
+    done: watch::Receiver<()>,
+}
+
+#[derive(Default)]
+struct Live {
+    stopping: bool,
+    serial: u64,
+    runs: HashMap<String, LiveRun>,
+}
+
+/// The built-in agents of this process. There is one of them on a database.
+pub struct BuiltinAgents {
+    db: Database,
+    agents: Vec<AgentConfig>,
+    models: HashMap<String, Arc<dyn Model>>,
+    tools: Arc<dyn ToolHost>,
+    /// The component's tools; asked once.
+    component_tools: OnceCell<Vec<ToolDef>>,
+    users: Arc<dyn UserDirectory>,
+    workspaces: PathBuf,
+    live: Mutex<Live>,
+    ended: broadcast::Sender<EndedRun>,
+}
+
 impl BuiltinAgents {
-    /// Opens the agents on the database. Nothing runs before `recover`.
+    /// Opens the agents on the database: checks the configuration, reads
+    /// scripts, migrates the tables. Nothing runs before `recover`.
     pub fn open(
         db: Database,
         config: AgentsConfig,
@@ -46,46 +113,161 @@ impl BuiltinAgents {
         users: Arc<dyn UserDirectory>,
         workspaces: PathBuf,
     ) -> anyhow::Result<Arc<Self>> {
-        unimplemented!()
+        config.validate()?;
+        let mut models: HashMap<String, Arc<dyn Model>> = HashMap::new();
+        for (name, model) in config.models {
+            let model: Arc<dyn Model> = match model {
+                ModelConfig::Openai(c) => Arc::new(OpenAiModel::new(c).with_context(|| format!("models.{name}"))?),
+                ModelConfig::Scripted(c) => Arc::new(match c.script {
+                    Some(path) => ScriptedModel::load(&path).with_context(|| format!("models.{name}.script"))?,
+                    None => ScriptedModel::new(c.rules),
+                }),
+            };
+            models.insert(name, model);
+        }
+        Self::with_models(db, config.agents, models, tools, users, workspaces)
     }
-    /// Settles or continues every run that a crash left unfinished.
+
+    /// The same with models that the caller has made, by name.
+    pub fn with_models(
+        db: Database,
+        agents: Vec<AgentConfig>,
+        models: HashMap<String, Arc<dyn Model>>,
+        tools: Arc<dyn ToolHost>,
+        users: Arc<dyn UserDirectory>,
+        workspaces: PathBuf,
+    ) -> anyhow::Result<Arc<Self>> {
+        db.migrate("agents", schema::STEPS)?;
+        Ok(Arc::new(Self {
+            db,
+            agents,
+            models,
+            tools,
+            component_tools: OnceCell::new(),
+            users,
+            workspaces,
+            live: Mutex::default(),
+            ended: broadcast::channel(EVENTS).0,
+        }))
+    }
+
+    /// Settles or continues every run that a crash left unfinished. Runs that
+    /// wait for an approval go on waiting. Harmless when repeated.
     pub async fn recover(self: &Arc<Self>) -> anyhow::Result<()> {
-        unimplemented!()
+        let open = self.db.read(|c| Ok(tables::open_runs(c)?))?;
+        for run in open {
+            let live = self.lock().runs.contains_key(&run.id);
+            if live || (run.status == RunStatus::Interrupted && !run.cancel) {
+                continue;
+            }
+            if run.attempts >= MAX_ATTEMPTS {
+                let why = format!("limit_attempts: the run was begun {MAX_ATTEMPTS} times and never ended");
+                self.finish(&run.id, RunStatus::Failed, Some(why)).await?;
+                continue;
+            }
+            let id = run.id.clone();
+            self.db
+                .write(move |c| {
+                    c.execute("UPDATE agent_runs SET attempts = attempts + 1 WHERE id = ?", [&id])?;
+                    Ok(())
+                })
+                .await?;
+            self.spawn(&run.id);
+        }
+        Ok(())
     }
-    /// The agents that this user may run.
+
+    /// The agents that this user may run, in the order of the configuration.
     pub fn catalogue(&self, user: &str) -> Vec<AgentCard> {
-        unimplemented!()
+        let allowed = self.agents.iter().filter(|a| a.allows_user(user));
+        allowed
+            .map(|a| AgentCard {
+                name: a.name.clone(),
+                display_name: a.display().to_owned(),
+                description: a.description.clone(),
+            })
+            .collect()
     }
+
     /// The capability of one user; every call of it rechecks the user.
     pub fn capability(self: &Arc<Self>, user: &str) -> Capability {
-        unimplemented!()
+        Capability { owner: user.to_owned(), runs: Arc::new(commands::UserRuns::new(self.clone(), user)) }
     }
-    /// Every run that ends from now on.
+
+    /// Every run that ends, or stops at an interrupt, from now on. The event
+    /// comes after the commit. A receiver that lags learns that it did.
     pub fn ended(&self) -> broadcast::Receiver<EndedRun> {
-        unimplemented!()
+        self.ended.subscribe()
     }
-    /// Stops runs at their next safe point and waits for them.
+
+    /// Stops runs at their next safe point and waits for them. A model call
+    /// or a tool call that is under way is given up; after the next `recover`
+    /// it is made again, a tool call with the same call id.
     pub async fn shutdown(&self) {
-        unimplemented!()
+        let tasks: Vec<_> = {
+            let mut live = self.lock();
+            live.stopping = true;
+            live.runs
+                .values()
+                .map(|run| {
+                    let _ = run.signal.send(Signal::Shutdown);
+                    run.done.clone()
+                })
+                .collect()
+        };
+        for mut done in tasks {
+            // Nothing is ever sent: an error says that the task has ended.
+            let _ = done.changed().await;
+        }
     }
-    /// A user's conversations, newest first.
-    pub fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError> {
-        unimplemented!()
+
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// One conversation with its messages after `after`, oldest first.
-    pub fn conversation(
-        &self,
-        user: &str,
-        thread: &str,
-        after: Option<u64>,
-        limit: u32,
-    ) -> Result<Transcript, RunError> {
-        unimplemented!()
+
+    fn agent(&self, name: &str) -> Option<&AgentConfig> {
+        self.agents.iter().find(|a| a.name == name)
     }
-    /// Posts a human message and starts a run with it. `message_id` is the
-    /// idempotency key. With `thread` absent a new conversation is made.
-    pub async fn post(self: &Arc<Self>, user: &str, post: Post) -> Result<Posted, RunError> {
-        unimplemented!()
+
+    /// The folder of a conversation; its name says nothing.
+    fn workspace(&self, owner: &str, thread: &str) -> PathBuf {
+        self.workspaces.join(ids::id("workspace", &[owner, thread]))
+    }
+
+    /// Gives a run a task, unless the host is stopping: then `recover` of the
+    /// next process does.
+    fn spawn(self: &Arc<Self>, run: &str) {
+        let (signal, told) = watch::channel(Signal::Go);
+        let (ending, done) = watch::channel(());
+        let serial = {
+            let mut live = self.lock();
+            if live.stopping {
+                return;
+            }
+            live.serial += 1;
+            let serial = live.serial;
+            // A task that has just paused may still be listed: it writes
+            // nothing any more, and this one takes its place.
+            live.runs.insert(run.to_owned(), LiveRun { serial, signal, done });
+            serial
+        };
+        let (agents, run) = (self.clone(), run.to_owned());
+        tokio::spawn(async move {
+            let work = tokio::spawn(agents.clone().drive(run.clone(), told));
+            if work.await.is_err() {
+                tracing::error!(run, "the task of a run panicked");
+                let why = "internal: the run met a fault of the host".to_owned();
+                if let Err(e) = agents.finish(&run, RunStatus::Failed, Some(why)).await {
+                    tracing::error!(run, "cannot end the run: {e:#}");
+                }
+            }
+            let mut live = agents.lock();
+            if live.runs.get(&run).is_some_and(|r| r.serial == serial) {
+                live.runs.remove(&run);
+            }
+            drop(live);
+            drop(ending);
+        });
     }
 }
 

@@ -1,0 +1,464 @@
+//! The calls of the capability. Each decides and writes in one transaction,
+//! and only then tells a run's task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::tables::{self, MessageRow, RunRow, Thread};
+use super::{BuiltinAgents, Signal, ids};
+use crate::agents::runs::{
+    AgentRuns, Cancellation, Input, Interrupt, InterruptAnswer, Marker, Message, Role, Run, RunError, RunStatus,
+    ThreadState,
+};
+
+const MAX_ID: usize = 256;
+const MAX_KEY: usize = 512;
+const MAX_TITLE: usize = 200;
+/// Bytes of a human message.
+const MAX_TEXT: usize = 1024 * 1024;
+/// Bytes of a person's note on an approval.
+const MAX_VALUE: usize = 16 * 1024;
+/// Messages in one answer of `state`.
+const MAX_STATE: u32 = 500;
+/// Bytes shown of a tool message in `state`; answers are in assistant messages.
+const MAX_STATE_TOOL: usize = 1_000;
+/// How long `cancel` waits for the run to stop before it says "accepted".
+const CANCEL_WAIT: Duration = Duration::from_secs(2);
+
+/// The same for a conversation that never was and for another user's.
+pub fn no_thread() -> RunError {
+    RunError::NotFound("there is no such conversation".into())
+}
+
+fn no_run() -> RunError {
+    RunError::NotFound("there is no such run in this conversation".into())
+}
+
+fn read_failed(e: anyhow::Error) -> RunError {
+    tracing::error!("cannot read the agents' tables: {e:#}");
+    RunError::Unavailable("the database cannot be read now".into())
+}
+
+/// A failed write may have happened; the key tells.
+fn write_failed(e: anyhow::Error) -> RunError {
+    tracing::error!("cannot write the agents' tables: {e:#}");
+    RunError::Other("the database did not confirm the write; it may or may not have happened".into())
+}
+
+fn bounded(what: &str, text: &str, max: usize) -> Result<(), RunError> {
+    if text.is_empty() || text.len() > max {
+        return Err(RunError::Rejected(format!("{what} must have 1 to {max} bytes")));
+    }
+    Ok(())
+}
+
+/// The capability of one user.
+pub struct UserRuns {
+    agents: Arc<BuiltinAgents>,
+    user: String,
+}
+
+impl UserRuns {
+    pub fn new(agents: Arc<BuiltinAgents>, user: &str) -> Self {
+        Self { agents, user: user.to_owned() }
+    }
+}
+
+/// What a commit of `start` or `resume` came to.
+struct Admitted {
+    run: RunRow,
+    /// The run needs a task.
+    spawn: bool,
+}
+
+/// Looks up a key, before any other check.
+fn known(c: &Connection, thread: i64, key: &str, digest: &str) -> anyhow::Result<Result<Option<RunRow>, RunError>> {
+    let Some((stored, run)) = tables::key(c, thread, key)? else { return Ok(Ok(None)) };
+    if stored != digest {
+        return Ok(Err(RunError::KeyConflict));
+    }
+    Ok(Ok(tables::run(c, &run)?))
+}
+
+impl BuiltinAgents {
+    pub(super) fn check_user(&self, user: &str) -> Result<(), RunError> {
+        if self.users.enabled(user) { Ok(()) } else { Err(RunError::Denied("this user is not enabled".into())) }
+    }
+
+    /// Whether this user may run this agent now.
+    fn check_agent(&self, user: &str, agent: &str) -> Result<(), RunError> {
+        match self.agent(agent) {
+            Some(a) if a.allows_user(user) => Ok(()),
+            _ => Err(RunError::Rejected(format!("there is no agent {agent:?} for this user"))),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), RunError> {
+        if self.lock().stopping { Err(RunError::Unavailable("the host is stopping".into())) } else { Ok(()) }
+    }
+
+    pub(super) async fn create_thread(&self, user: &str, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
+        self.check_user(user)?;
+        self.check_agent(user, agent)?;
+        bounded("the conversation's id", id, MAX_ID)?;
+        let (user, id, agent) = (user.to_owned(), id.to_owned(), agent.to_owned());
+        let title: String = title.chars().take(MAX_TITLE).collect();
+        self.db
+            .write(move |c| {
+                Ok(match tables::thread(c, &user, &id)? {
+                    Some(t) if t.agent == agent => Ok(()),
+                    Some(_) => Err(RunError::Rejected("this conversation is bound to another agent".into())),
+                    None => {
+                        tables::insert_thread(c, &user, &id, &agent, &title)?;
+                        Ok(())
+                    }
+                })
+            })
+            .await
+            .map_err(write_failed)?
+    }
+
+    /// Human message, run and key are written at once, before this returns.
+    /// `direct`: a person speaks in this conversation by themselves, which
+    /// closes a question that is open there.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        user: &str,
+        thread: &str,
+        input: &Input,
+        key: &str,
+        direct: bool,
+    ) -> Result<Run, RunError> {
+        let answers = serde_json::to_string(&input.answers).unwrap_or_default();
+        let digest = ids::digest("start", &[&input.message_id, &input.text, &answers, &input.provenance]);
+        let agent = self.db.read(|c| Ok(tables::thread(c, user, thread)?.map(|t| t.agent))).map_err(read_failed)?;
+        let agent = agent.ok_or_else(no_thread)?;
+        let checks = self
+            .check_user(user)
+            .and_then(|()| self.check_open())
+            .and_then(|()| self.check_agent(user, &agent))
+            .and_then(|()| bounded("the key", key, MAX_KEY))
+            .and_then(|()| bounded("the message's id", &input.message_id, MAX_ID))
+            .and_then(|()| bounded("the text", &input.text, MAX_TEXT));
+        let admission = Admission {
+            user: user.to_owned(),
+            thread: thread.to_owned(),
+            input: input.clone(),
+            key: key.to_owned(),
+            digest,
+            direct,
+            checks,
+        };
+        let admitted = self.db.write(move |c| admission.decide(c)).await.map_err(write_failed)??;
+        if admitted.spawn {
+            self.spawn(&admitted.run.id);
+        }
+        Ok(admitted.run.public(thread))
+    }
+
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        user: &str,
+        thread: &str,
+        answers: &[InterruptAnswer],
+        key: &str,
+    ) -> Result<Run, RunError> {
+        let parts: Vec<Value> = answers.iter().map(|a| json!([a.checkpoint, a.id, a.value])).collect();
+        let digest = ids::digest("resume", &[&Value::Array(parts).to_string()]);
+        let checks = self
+            .check_user(user)
+            .and_then(|()| self.check_open())
+            .and_then(|()| bounded("the key", key, MAX_KEY))
+            .and_then(|()| if answers.is_empty() { Err(RunError::Rejected("no answer".into())) } else { Ok(()) });
+        let (user, thread_id, key, answers) = (user.to_owned(), thread.to_owned(), key.to_owned(), answers.to_vec());
+        let decide = move |c: &Connection| {
+            let Some(thread) = tables::thread(c, &user, &thread_id)? else { return Ok(Err(no_thread())) };
+            match known(c, thread.key, &key, &digest)? {
+                Err(e) => return Ok(Err(e)),
+                Ok(Some(run)) => return Ok(Ok(Admitted { run, spawn: false })),
+                Ok(None) => {}
+            }
+            if let Err(e) = checks {
+                return Ok(Err(e));
+            }
+            decide_answers(c, &thread, &answers, &key, &digest)
+        };
+        let admitted = self.db.write(decide).await.map_err(write_failed)??;
+        if admitted.spawn {
+            self.spawn(&admitted.run.id);
+        }
+        Ok(admitted.run.public(thread))
+    }
+
+    async fn cancel(self: &Arc<Self>, user: &str, thread: &str, run: &str) -> Result<Cancellation, RunError> {
+        self.check_user(user)?;
+        let (user_id, thread_id, run_id) = (user.to_owned(), thread.to_owned(), run.to_owned());
+        let status = self
+            .db
+            .write(move |c| {
+                let Some(thread) = tables::thread(c, &user_id, &thread_id)? else { return Ok(Err(no_thread())) };
+                let Some(run) = tables::run(c, &run_id)?.filter(|r| r.thread == thread.key) else {
+                    return Ok(Err(no_run()));
+                };
+                if !run.ended() {
+                    c.execute("UPDATE agent_runs SET cancel = 1 WHERE id = ?", [&run.id])?;
+                }
+                Ok(Ok(run.status))
+            })
+            .await
+            .map_err(write_failed)??;
+        match status {
+            RunStatus::Interrupted => {
+                self.finish(run, RunStatus::Cancelled, None).await.map_err(write_failed)?;
+            }
+            RunStatus::Running | RunStatus::Pending => {
+                let done = self.lock().runs.get(run).map(|live| {
+                    let _ = live.signal.send(Signal::Cancel);
+                    live.done.clone()
+                });
+                if let Some(mut done) = done {
+                    let _ = tokio::time::timeout(CANCEL_WAIT, done.changed()).await;
+                }
+            }
+            _ => return Ok(Cancellation::Stopped),
+        }
+        let ended = self.db.read(|c| Ok(tables::run(c, run)?.is_none_or(|r| r.ended()))).map_err(read_failed)?;
+        Ok(if ended { Cancellation::Stopped } else { Cancellation::Accepted })
+    }
+}
+
+/// A `start` to decide.
+struct Admission {
+    user: String,
+    thread: String,
+    input: Input,
+    key: String,
+    digest: String,
+    direct: bool,
+    /// What was checked outside the transaction; counts after the key.
+    checks: Result<(), RunError>,
+}
+
+impl Admission {
+    fn decide(self, c: &Connection) -> anyhow::Result<Result<Admitted, RunError>> {
+        let Some(thread) = tables::thread(c, &self.user, &self.thread)? else { return Ok(Err(no_thread())) };
+        match known(c, thread.key, &self.key, &self.digest)? {
+            Err(e) => return Ok(Err(e)),
+            Ok(Some(run)) => return Ok(Ok(Admitted { run, spawn: false })),
+            Ok(None) => {}
+        }
+        if let Err(e) = self.checks {
+            return Ok(Err(e));
+        }
+        if thread.active_run.is_some() {
+            return Ok(Err(RunError::Busy("this conversation runs something else".into())));
+        }
+        if tables::message(c, thread.key, &self.input.message_id)?.is_some() {
+            return Ok(Err(RunError::Rejected("a message with this id exists".into())));
+        }
+        if let Some(answers) = &self.input.answers {
+            let open = tables::open_question(c, &thread)?;
+            if open.is_none_or(|q| q.id != *answers) {
+                return Ok(Err(RunError::Rejected("this question is not open any more".into())));
+            }
+        }
+        if self.input.answers.is_some() || self.direct {
+            tables::set_open_question(c, thread.key, None)?;
+        }
+        let id = ids::id("run", &[&self.user, &self.thread, &self.key]);
+        let number = tables::next_number(c, thread.key)?;
+        let message = MessageRow {
+            number,
+            id: self.input.message_id,
+            role: "human".into(),
+            text: self.input.text,
+            run: id.clone(),
+            answers: self.input.answers,
+            provenance: Some(self.input.provenance),
+            ..MessageRow::default()
+        };
+        tables::append(c, thread.key, &message)?;
+        tables::insert_run(c, &id, thread.key, &self.key, number)?;
+        tables::insert_key(c, thread.key, &self.key, &self.digest, &id)?;
+        let run = tables::run(c, &id)?.ok_or_else(|| anyhow::anyhow!("the run is not there after its insert"))?;
+        Ok(Ok(Admitted { run, spawn: true }))
+    }
+}
+
+/// Reads `{"approved": true | false, "note"?: text}`.
+pub fn parse_decision(value: &str) -> Result<(bool, Option<String>), RunError> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Decision {
+        approved: bool,
+        #[serde(default)]
+        note: Option<String>,
+    }
+    let legal =
+        || RunError::Rejected("an approval is answered with {\"approved\": true or false, \"note\"?: text}".into());
+    if value.len() > MAX_VALUE {
+        return Err(legal());
+    }
+    let decision: Decision = serde_json::from_str(value).map_err(|_| legal())?;
+    Ok((decision.approved, decision.note))
+}
+
+/// All answers, or none and the reason.
+fn decide_answers(
+    c: &Connection,
+    thread: &Thread,
+    answers: &[InterruptAnswer],
+    key: &str,
+    digest: &str,
+) -> anyhow::Result<Result<Admitted, RunError>> {
+    let mut run = None;
+    for answer in answers {
+        if let Err(e) = parse_decision(&answer.value) {
+            return Ok(Err(e));
+        }
+        let approval = tables::approval(c, &answer.id)?;
+        let owner = match &approval {
+            Some(a) => tables::run(c, &a.run)?.filter(|r| r.thread == thread.key),
+            None => None,
+        };
+        let (Some(approval), Some(owner)) = (approval, owner) else {
+            return Ok(Err(RunError::Rejected("there is no such interrupt in this conversation".into())));
+        };
+        if answer.checkpoint.as_ref().is_some_and(|at| *at != approval.checkpoint) {
+            return Ok(Err(RunError::Rejected("the interrupt belongs to another checkpoint".into())));
+        }
+        if approval.decision.is_some() {
+            return Ok(Err(RunError::Rejected(
+                "this approval has been settled already; the first answer stands".into(),
+            )));
+        }
+        if owner.ended() || owner.cancel {
+            return Ok(Err(RunError::Rejected("the run that asked for this approval has ended".into())));
+        }
+        run = Some(owner);
+    }
+    for (i, answer) in answers.iter().enumerate() {
+        if answers[..i].iter().any(|a| a.id == answer.id) {
+            return Ok(Err(RunError::Rejected("the same interrupt is answered twice".into())));
+        }
+    }
+    let Some(mut run) = run else { return Ok(Err(RunError::Rejected("no answer".into()))) };
+    for answer in answers {
+        tables::decide(c, &answer.id, &answer.value)?;
+    }
+    tables::insert_key(c, thread.key, key, digest, &run.id)?;
+    let spawn = run.status == RunStatus::Interrupted;
+    if spawn {
+        tables::set_status(c, &run.id, RunStatus::Running)?;
+        run.status = RunStatus::Running;
+    }
+    Ok(Ok(Admitted { run, spawn }))
+}
+
+/// The number of the marker's message.
+fn find_marker(c: &Connection, thread: i64, marker: &Marker) -> anyhow::Result<Option<i64>> {
+    if let Some(message) = tables::message(c, thread, &marker.message_id)?.filter(|m| m.role == "human") {
+        return Ok(Some(message.number));
+    }
+    let Some(run) = &marker.run else { return Ok(None) };
+    Ok(tables::run(c, run)?.filter(|r| r.thread == thread).map(|r| r.message))
+}
+
+fn read_state(c: &Connection, thread: &Thread, since: Option<&Marker>) -> anyhow::Result<ThreadState> {
+    let mut state = ThreadState::default();
+    let from = match since {
+        Some(marker) => find_marker(c, thread.key, marker)?,
+        None => None,
+    };
+    if let Some(from) = from {
+        state.found = true;
+        let mut rows = tables::messages_from(c, thread.key, from, MAX_STATE + 1)?;
+        state.more = rows.len() > MAX_STATE as usize;
+        rows.truncate(MAX_STATE as usize);
+        for row in rows {
+            let question = match row.question {
+                Some(q) => {
+                    let answered = tables::answered(c, thread.key, &q.id)?;
+                    Some(q.public(answered))
+                }
+                None => None,
+            };
+            let (role, text) = match row.role.as_str() {
+                "human" => (Role::Human, row.text),
+                "assistant" => (Role::Assistant, row.text),
+                _ => (Role::Tool, ids::shorten(&row.text, MAX_STATE_TOOL).into_owned()),
+            };
+            state.messages.push(Message { id: row.id, role, text, run: Some(row.run), question });
+        }
+    }
+    if let Some(id) = &thread.active_run
+        && let Some(run) = tables::run(c, id)?
+    {
+        for a in tables::open_approvals(c, id)? {
+            let arguments: Value = serde_json::from_str(&a.arguments)?;
+            let value = json!({"kind": "approval", "tool": a.tool, "arguments": arguments, "digest": a.digest});
+            state.interrupts.push(Interrupt { checkpoint: Some(a.checkpoint), id: a.id, value: value.to_string() });
+        }
+        if run.status == RunStatus::Running {
+            state.active_run = Some(run.id);
+        }
+    }
+    state.open_question = tables::open_question(c, thread)?.map(|q| q.public(false));
+    state.checkpoint = tables::message_at(c, thread.key, thread.next_number - 1)?.map(|m| m.id);
+    Ok(state)
+}
+
+#[async_trait]
+impl AgentRuns for UserRuns {
+    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
+        self.agents.create_thread(&self.user, id, agent, title).await
+    }
+
+    async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
+        self.agents.start(&self.user, thread, input, key, false).await
+    }
+
+    async fn resume(&self, thread: &str, answers: &[InterruptAnswer], key: &str) -> Result<Run, RunError> {
+        self.agents.resume(&self.user, thread, answers, key).await
+    }
+
+    /// Keys are durable here, so `NotFound` says that the key was never
+    /// admitted; an attempt that is still being written is decided first.
+    async fn find(&self, thread: &str, key: &str) -> Result<Run, RunError> {
+        self.agents.check_user(&self.user)?;
+        let (user, thread_id, key) = (self.user.clone(), thread.to_owned(), key.to_owned());
+        // By the writer, so that it waits behind every write before it.
+        let found = self.agents.db.write(move |c| {
+            let Some(thread) = tables::thread(c, &user, &thread_id)? else { return Ok(Err(no_thread())) };
+            let Some((_, run)) = tables::key(c, thread.key, &key)? else { return Ok(Err(no_run())) };
+            Ok(tables::run(c, &run)?.ok_or_else(no_run))
+        });
+        Ok(found.await.map_err(read_failed)??.public(thread))
+    }
+
+    async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
+        self.agents.check_user(&self.user)?;
+        let found = self.agents.db.read(|c| {
+            let Some(thread) = tables::thread(c, &self.user, thread)? else { return Ok(Err(no_thread())) };
+            Ok(tables::run(c, run)?.filter(|r| r.thread == thread.key).ok_or_else(no_run))
+        });
+        Ok(found.map_err(read_failed)??.public(thread))
+    }
+
+    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
+        self.agents.check_user(&self.user)?;
+        let found = self.agents.db.read(|c| match tables::thread(c, &self.user, thread)? {
+            Some(thread) => Ok(Some(read_state(c, &thread, since)?)),
+            None => Ok(None),
+        });
+        found.map_err(read_failed)?.ok_or_else(no_thread)
+    }
+
+    async fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {
+        self.agents.cancel(&self.user, thread, run).await
+    }
+}

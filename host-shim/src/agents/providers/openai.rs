@@ -1,0 +1,251 @@
+//! An OpenAI-compatible chat-completions endpoint.
+
+use std::sync::Once;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde_json::{Value, json};
+
+use super::reply::{Assembler, MAX_REPLY, SseLines, parse_json};
+use super::{Model, ModelError, ModelMessage, ModelReply, ModelRequest};
+use crate::agents::config::OpenAiConfig;
+
+/// Bytes of an error reply that are looked at.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// A longer `Retry-After` is not waited for: this much is.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// A client of one endpoint and model.
+pub struct OpenAiModel {
+    config: OpenAiConfig,
+    url: String,
+    client: reqwest::Client,
+}
+
+/// How one attempt failed.
+enum Attempt {
+    /// May succeed when repeated, after the pause that the server asked for.
+    Retry(String, Option<Duration>),
+    /// The server does not stream.
+    NoStream,
+    End(ModelError),
+}
+
+impl OpenAiModel {
+    /// Fails only if the machine's TLS set-up cannot be read.
+    pub fn new(config: OpenAiConfig) -> anyhow::Result<Self> {
+        static PROVIDER: Once = Once::new();
+        PROVIDER.call_once(|| {
+            // Fails only if another part of the process chose one before: fine.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        });
+        let client = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            // A redirect could carry the key to another host.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        let url = format!("{}/chat/completions", config.base_url.trim_end_matches('/'));
+        Ok(Self { config, url, client })
+    }
+
+    fn silence(&self) -> Duration {
+        Duration::from_secs(u64::from(self.config.timeout_seconds))
+    }
+
+    async fn attempt(&self, body: &Value) -> Result<ModelReply, Attempt> {
+        let mut request = self.client.post(&self.url).json(body);
+        if let Some(name) = &self.config.api_key_env {
+            let key = std::env::var(name).ok().filter(|k| !k.is_empty()).ok_or_else(|| {
+                Attempt::End(ModelError::Misconfigured(format!("the environment variable {name} is not set")))
+            })?;
+            request = request.bearer_auth(key);
+        }
+        let response = tokio::time::timeout(self.silence(), request.send())
+            .await
+            .map_err(|_| Attempt::Retry("no answer in time".into(), None))?
+            .map_err(|e| match e {
+                e if e.is_builder() => {
+                    Attempt::End(ModelError::Misconfigured("the key or address is malformed".into()))
+                }
+                e if e.is_connect() => Attempt::Retry("no connection".into(), None),
+                _ => Attempt::Retry("the connection broke".into(), None),
+            })?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        self.read(response).await
+    }
+
+    /// Reads a reply, whichever way the server sends it.
+    async fn read(&self, response: reqwest::Response) -> Result<ModelReply, Attempt> {
+        let stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .is_some_and(|v| v.starts_with("text/event-stream"));
+        let (mut out, mut lines, mut whole) = (Assembler::default(), SseLines::default(), Vec::new());
+        let (mut done, mut failed) = (false, false);
+        let mut event = |out: &mut Assembler, done: &mut bool, data: &[u8]| {
+            if data.trim_ascii() == b"[DONE]" {
+                *done = true;
+            } else if let Some(value) = parse_json(data) {
+                failed |= value.get("error").is_some_and(|e| !e.is_null());
+                if let Some(choice) = value.get("choices").and_then(|c| c.get(0)) {
+                    out.choice(choice);
+                }
+            }
+        };
+        let mut chunks = response.bytes_stream();
+        loop {
+            let chunk = tokio::time::timeout(self.silence(), chunks.next())
+                .await
+                .map_err(|_| Attempt::Retry("the reply stopped in the middle".into(), None))?;
+            let Some(chunk) = chunk else { break };
+            let chunk = chunk.map_err(|_| Attempt::Retry("the reply was cut off".into(), None))?;
+            if stream {
+                lines.push(&chunk, |data| event(&mut out, &mut done, data));
+            } else {
+                whole.extend_from_slice(&chunk);
+            }
+            if out.too_large || whole.len() > MAX_REPLY || lines.held() > MAX_REPLY {
+                return Err(Attempt::End(ModelError::Refused("the reply is over its bound".into())));
+            }
+            if done {
+                break;
+            }
+        }
+        if stream {
+            lines.finish(|data| event(&mut out, &mut done, data));
+            if failed {
+                return Err(Attempt::Retry("the server reported an error within its reply".into(), None));
+            }
+            if !out.finished() && !done {
+                return Err(Attempt::Retry("the reply was cut off".into(), None));
+            }
+        } else {
+            let value = parse_json(&whole).ok_or(Attempt::Retry("the reply is not JSON".into(), None))?;
+            let choice = value.get("choices").and_then(|c| c.get(0));
+            out.choice(choice.ok_or(Attempt::Retry("the reply holds no choice".into(), None))?);
+        }
+        Ok(out.into_reply())
+    }
+
+    /// What a status other than success means.
+    async fn refusal(&self, response: reqwest::Response) -> Attempt {
+        let status = response.status().as_u16();
+        let pause = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|v| v.to_str().ok()?.trim().parse::<f64>().ok())
+            .filter(|s| s.is_finite() && *s >= 0.0)
+            .map(|s| Duration::from_secs_f64(s.min(MAX_RETRY_AFTER.as_secs_f64())));
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Ok(Some(Ok(chunk))) = tokio::time::timeout(self.silence(), chunks.next()).await {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_ERROR_BODY {
+                break;
+            }
+        }
+        // The text is used to tell kinds apart and is never passed on: some
+        // servers repeat the key in it.
+        let text = String::from_utf8_lossy(&body).to_lowercase();
+        let too_long = status == 413
+            || (matches!(status, 400 | 422 | 500)
+                && text.contains("context")
+                && ["length", "long", "exceed", "maximum", "size", "window"].iter().any(|w| text.contains(w)));
+        match status {
+            _ if too_long => Attempt::End(ModelError::ContextTooLong),
+            408 | 409 | 425 | 429 | 500..=599 => Attempt::Retry(format!("status {status}"), pause),
+            400 | 422 if text.contains("stream") => Attempt::NoStream,
+            401 | 403 => Attempt::End(ModelError::Refused(format!("status {status}: the key is missing or wrong"))),
+            404 => Attempt::End(ModelError::Refused("status 404: no such model, or the base URL is wrong".into())),
+            _ => Attempt::End(ModelError::Refused(format!("status {status}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for OpenAiModel {
+    async fn complete(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
+        let mut body = body(&self.config, request);
+        let mut backoff = Duration::from_millis(u64::from(self.config.backoff_ms));
+        let mut retries = 0;
+        loop {
+            match self.attempt(&body).await {
+                Ok(reply) => return Ok(reply),
+                Err(Attempt::End(error)) => return Err(error),
+                Err(Attempt::NoStream) if body["stream"] == json!(true) => body["stream"] = json!(false),
+                Err(Attempt::NoStream) => return Err(ModelError::Refused("status 400".into())),
+                Err(Attempt::Retry(why, _)) if retries >= self.config.max_retries => {
+                    return Err(ModelError::Unavailable(format!("{why}, after {} attempts", retries + 1)));
+                }
+                Err(Attempt::Retry(why, pause)) => {
+                    retries += 1;
+                    tracing::warn!(agent = request.agent, retries, "model call failed: {why}");
+                    tokio::time::sleep(pause.unwrap_or(backoff)).await;
+                    backoff = (backoff * 2).min(MAX_BACKOFF);
+                }
+            }
+        }
+    }
+}
+
+/// The request body. Content is always a string and the one system message
+/// comes first: every server takes that.
+fn body(config: &OpenAiConfig, request: &ModelRequest) -> Value {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !request.instructions.is_empty() {
+        messages.push(json!({"role": "system", "content": request.instructions}));
+    }
+    for message in &request.messages {
+        messages.push(match message {
+            ModelMessage::Human { text } => json!({"role": "user", "content": text}),
+            ModelMessage::Assistant { text, calls } if calls.is_empty() => {
+                json!({"role": "assistant", "content": text})
+            }
+            ModelMessage::Assistant { text, calls } => {
+                let calls: Vec<Value> = calls
+                    .iter()
+                    .map(|c| {
+                        json!({"id": c.id, "type": "function",
+                            "function": {"name": legal_name(&c.name), "arguments": c.arguments}})
+                    })
+                    .collect();
+                json!({"role": "assistant", "content": text, "tool_calls": calls})
+            }
+            ModelMessage::Tool { call, text, .. } => json!({"role": "tool", "tool_call_id": call, "content": text}),
+        });
+    }
+    let mut body = json!({"model": config.model, "messages": messages, "stream": true});
+    if !request.tools.is_empty() {
+        body["tools"] = request
+            .tools
+            .iter()
+            .map(|t| {
+                json!({"type": "function",
+                    "function": {"name": t.name, "description": t.description, "parameters": t.input_schema}})
+            })
+            .collect();
+    }
+    if let Some(temperature) = config.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(max_tokens) = config.max_tokens {
+        body["max_tokens"] = json!(max_tokens);
+    }
+    body
+}
+
+/// A tool name that strict servers accept when it is replayed.
+fn legal_name(name: &str) -> String {
+    let legal: String = name
+        .chars()
+        .take(64)
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+        .collect();
+    if legal.is_empty() { "unknown".into() } else { legal }
+}

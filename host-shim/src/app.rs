@@ -1,0 +1,316 @@
+//! One serving process: its parts, in the order in which they are opened, and
+//! the order in which they stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use crate::config::{self, Config, DATABASE_NAME, Reconnect};
+use crate::contract::{CallError, Caller, ToolDef};
+use crate::engine::{self, Plugin, Signals, SystemClock};
+use crate::gateway::{self, BindError};
+use crate::storage::SqliteStore;
+use crate::storage::database::{Database, InUse};
+use crate::users::{UserError, Users};
+use crate::worker::{self, CapabilityOf, Worker};
+
+/// Compiled code of components, in the data folder.
+const CACHE_FOLDER: &str = "cache";
+/// The files of conversations, in the data folder.
+const WORKSPACES_FOLDER: &str = "workspaces";
+/// How long a stop waits for steps of teams that are under way.
+const WORKER_GRACE: Duration = Duration::from_secs(12);
+/// How long it waits for agents, before and after waiting calls are answered.
+const AGENTS_GRACE: Duration = Duration::from_secs(10);
+
+/// What a process is started with.
+pub struct Setup {
+    /// The data folder; made if it is missing.
+    pub data: PathBuf,
+    pub config: Config,
+    /// A component in the place of the built-in one.
+    pub component: Option<PathBuf>,
+    /// Take any free port when the configured one is taken.
+    pub any_port: bool,
+}
+
+/// Why a process cannot start. Whatever was opened is closed again.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
+    /// Says which process has it.
+    #[error("{0}; stop that process first, or use another data folder")]
+    InUse(InUse),
+    #[error("{0:#}")]
+    Database(anyhow::Error),
+    #[error("cannot read the component {file}: {source}")]
+    ComponentFile { file: String, source: std::io::Error },
+    #[error("the component cannot be loaded: {0:#}")]
+    Load(anyhow::Error),
+    /// The component refuses its settings or its stored records.
+    #[error("the component cannot open its records: {0}")]
+    Open(CallError),
+    #[error("the agents cannot start: {0:#}")]
+    Agents(anyhow::Error),
+    #[error(transparent)]
+    Users(#[from] UserError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("cannot listen at {address}: {source}; stop what uses it, or set another port in [server] bind")]
+    Listen { address: SocketAddr, source: std::io::Error },
+}
+
+impl StartError {
+    /// Stable and machine-readable.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "configuration",
+            Self::InUse(_) => "database_in_use",
+            Self::Database(_) => "database",
+            Self::ComponentFile { .. } | Self::Load(_) => "component",
+            Self::Open(_) => "component_open",
+            Self::Agents(_) => "agents",
+            Self::Users(_) => "users",
+            Self::Bind(_) | Self::Listen { .. } => "bind",
+        }
+    }
+}
+
+/// A process that serves. Use `stop`; dropping it instead is a crash, which
+/// the next start repairs.
+pub struct App {
+    first_start: bool,
+    users: Arc<Users>,
+    plugin: Plugin,
+    agents: Arc<BuiltinAgents>,
+    worker: Worker,
+    server: config::Server,
+    address: SocketAddr,
+    stop_http: oneshot::Sender<()>,
+    http: JoinHandle<anyhow::Result<()>>,
+    db: Database,
+}
+
+impl App {
+    /// Opens everything and begins to serve.
+    pub async fn start(setup: Setup) -> Result<Self, StartError> {
+        if let Some(warning) = config::prepare_data_folder(&setup.data)? {
+            tracing::warn!("{warning}");
+        }
+        let db = Database::open(&setup.data.join(DATABASE_NAME)).map_err(|error| match error.downcast::<InUse>() {
+            Ok(in_use) => StartError::InUse(in_use),
+            Err(error) => StartError::Database(error),
+        })?;
+        let started = Self::start_on(db.clone(), setup).await;
+        if started.is_err() {
+            // The data folder is free again before anyone hears of it.
+            close(db).await;
+        }
+        started
+    }
+
+    async fn start_on(db: Database, setup: Setup) -> Result<Self, StartError> {
+        let Setup { data, mut config, component, any_port } = setup;
+        let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
+        let first_start = users.first_start().await?;
+        users.ensure_cli_token(&data).await?;
+
+        let signals = Arc::new(Signals::default());
+        let store = SqliteStore::new(db.clone()).map_err(StartError::Database)?;
+        let plugin = load(
+            component,
+            engine::Parts {
+                store: Arc::new(store),
+                signals: signals.clone(),
+                settings: settings(&config),
+                clock: Arc::new(SystemClock),
+            },
+            config.engine.options(Some(data.join(CACHE_FOLDER))),
+        )?;
+        plugin.open().await.map_err(StartError::Open)?;
+
+        let base = config.file.as_deref().and_then(|file| file.parent()).unwrap_or(&data).to_owned();
+        config.agents.resolve_paths(&base);
+        let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
+        let directory: Arc<dyn UserDirectory> = users.clone();
+        let agents = BuiltinAgents::open(
+            db.clone(),
+            config.agents.clone(),
+            tools.clone(),
+            directory,
+            data.join(WORKSPACES_FOLDER),
+        )
+        .map_err(StartError::Agents)?;
+        let _ = tools.agents.set(Arc::downgrade(&agents));
+
+        // Both are listened to before anything can happen: runs that a crash
+        // left behind may end while they are being recovered.
+        let (ended, changes) = (agents.ended(), signals.subscribe());
+        agents.recover().await.map_err(StartError::Agents)?;
+
+        let parts = gateway::Parts {
+            team: Arc::new(plugin.clone()),
+            agents: Arc::new(agents.clone()),
+            users: users.clone(),
+            signals: signals.clone(),
+        };
+        let listener = listen(&config.server, &users, any_port).await?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
+        let (stop_http, stopped) = oneshot::channel::<()>();
+        let server = config.server.clone();
+        let http = tokio::spawn({
+            let server = server.clone();
+            async move {
+                // A sender that is gone is a stop, too.
+                let stop = async { drop(stopped.await) };
+                gateway::serve(parts, &server, gateway::Limits::default(), listener, stop).await
+            }
+        });
+        let worker = Worker::start(
+            Arc::new(plugin.clone()),
+            ended,
+            changes,
+            (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users)),
+            worker::Options::default(),
+        );
+        Ok(Self { first_start, users, plugin, agents, worker, server, address, stop_http, http, db })
+    }
+
+    /// Stops in order: no new HTTP calls, no new steps, then the agents at
+    /// their next safe point, then the component, which answers calls that
+    /// wait; last the database is released, so that another process can start.
+    /// Every wait is bounded.
+    pub async fn stop(self) {
+        let Self { users, plugin, agents, worker, stop_http, http, db, .. } = self;
+        let _ = stop_http.send(());
+        worker.shutdown(WORKER_GRACE).await;
+        // A run may sit in a tool call that waits for an event; it gets its
+        // answer when the component closes, and what it did not finish is
+        // taken up by the next start.
+        let agents_stopped = agents.shutdown();
+        tokio::pin!(agents_stopped);
+        let early = tokio::time::timeout(AGENTS_GRACE, &mut agents_stopped).await.is_ok();
+        plugin.shutdown().await;
+        if !early {
+            let _ = tokio::time::timeout(AGENTS_GRACE, agents_stopped).await;
+        }
+        match http.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended with an error"),
+            Err(error) => tracing::error!(%error, "the HTTP server broke down"),
+        }
+        drop((users, plugin));
+        close(db).await;
+    }
+
+    /// Whether this start made the first user.
+    pub fn first_start(&self) -> bool {
+        self.first_start
+    }
+
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    pub fn agents(&self) -> &Arc<BuiltinAgents> {
+        &self.agents
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// Where the server listens, for example `http://127.0.0.1:8765`.
+    pub fn url(&self) -> String {
+        gateway::local_origin(&self.server, self.address)
+    }
+
+    /// Where the page is.
+    pub fn page(&self) -> String {
+        format!("{}{}", self.url(), gateway::PAGE_PATH)
+    }
+}
+
+/// Closing empties the log into the file, which may take a while.
+async fn close(db: Database) {
+    let _ = tokio::task::spawn_blocking(move || db.close()).await;
+}
+
+/// Listens where the configuration says; with `any_port`, at a free port
+/// should that one be taken.
+async fn listen(server: &config::Server, users: &Users, any_port: bool) -> Result<TcpListener, StartError> {
+    gateway::check_bind(server, users)?;
+    let address = server.bind;
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if any_port && error.kind() == std::io::ErrorKind::AddrInUse => {
+            TcpListener::bind(SocketAddr::new(address.ip(), 0)).await
+        }
+        other => other,
+    };
+    listener.map_err(|source| StartError::Listen { address, source })
+}
+
+/// What the component is told: the `[team]` part, and whether this host
+/// connects teams by itself.
+pub fn settings(config: &Config) -> String {
+    let mut settings = config.team.clone();
+    let reconnect = match config.reconnect {
+        Reconnect::Auto => "auto",
+        Reconnect::Manual => "manual",
+    };
+    settings.insert("reconnect".into(), reconnect.into());
+    serde_json::Value::Object(settings).to_string()
+}
+
+/// Loads the built-in component, or the one in a file.
+pub fn load(file: Option<PathBuf>, parts: engine::Parts, options: engine::Options) -> Result<Plugin, StartError> {
+    let loaded = match file {
+        None => Plugin::load(Plugin::embedded(), parts, options),
+        Some(file) => {
+            let bytes = std::fs::read(&file)
+                .map_err(|source| StartError::ComponentFile { file: file.display().to_string(), source })?;
+            Plugin::load(&bytes, parts, options)
+        }
+    };
+    loaded.map_err(StartError::Load)
+}
+
+/// The capability of a user who may act at all.
+fn capability_of(agents: &Arc<BuiltinAgents>, users: &Arc<Users>) -> CapabilityOf {
+    let (agents, users) = (agents.clone(), users.clone());
+    Arc::new(move |owner| users.enabled(owner).then(|| agents.capability(owner)))
+}
+
+/// The component's tools, as the built-in agents call them: with the
+/// capability of the user for whom the agent runs.
+struct PluginTools {
+    plugin: Plugin,
+    /// Set right after the agents are opened; weak, since they hold this.
+    agents: OnceLock<Weak<BuiltinAgents>>,
+}
+
+#[async_trait]
+impl ToolHost for PluginTools {
+    async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
+        self.plugin.tools().await
+    }
+
+    async fn call(&self, caller: Caller, name: &str, arguments: &str) -> Result<String, CallError> {
+        let agents = self.agents.get().and_then(Weak::upgrade);
+        let runs = agents.map(|agents| agents.capability(&caller.owner));
+        self.plugin.call_tool(caller, runs, name, arguments).await
+    }
+}

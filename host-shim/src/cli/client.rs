@@ -1,0 +1,210 @@
+//! The running server, as a program with a token sees it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Place;
+use super::fail::{Exit, Fail};
+use crate::users::CLI_TOKEN_FILE;
+
+/// In the data folder: where its server listens. Written when it listens,
+/// taken away when it stops; a killed server leaves it behind.
+pub const SERVER_FILE: &str = "server.json";
+/// The base of the component's routes.
+pub const PLUGIN_PATH: &str = "/api/plugins/community.agent-teams";
+/// The variable that holds a token for `--server`.
+const TOKEN_VARIABLE: &str = "AGENT_TEAMS_TOKEN";
+/// Some actions wait for a step of their team.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+
+/// What `SERVER_FILE` holds.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ServerFile {
+    pub url: String,
+    pub pid: u32,
+}
+
+impl ServerFile {
+    pub fn write(&self, data: &Path) -> std::io::Result<()> {
+        let text = serde_json::to_string(self).map_err(std::io::Error::other)?;
+        let temporary = data.join(format!("{SERVER_FILE}.new"));
+        std::fs::write(&temporary, text + "\n")?;
+        std::fs::rename(&temporary, data.join(SERVER_FILE))
+    }
+
+    pub fn remove(data: &Path) {
+        let _ = std::fs::remove_file(data.join(SERVER_FILE));
+    }
+
+    fn read(data: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(data.join(SERVER_FILE)).ok()?).ok()
+    }
+}
+
+/// A connection to one server as one user.
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: String,
+}
+
+/// Whether a lost answer may hide an effect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    None,
+    Possible,
+}
+
+impl Client {
+    /// The server that was named, or the one of the data folder. Nothing is
+    /// asked of it yet.
+    pub fn open(place: &Place) -> Result<Self, Fail> {
+        let base = match &place.server {
+            Some(url) => url.clone(),
+            None => match ServerFile::read(&place.data) {
+                Some(file) => file.url,
+                None => {
+                    return Err(Fail::unreachable(format!(
+                        "no server runs on the data folder {}; start one with `agent-teams serve`, or name one with --server",
+                        place.data.display()
+                    )));
+                }
+            },
+        };
+        let token = match std::env::var(TOKEN_VARIABLE) {
+            Ok(token) if !token.is_empty() => token,
+            _ => read_token(&place.data)?,
+        };
+        Self::new(&base, token.trim())
+    }
+
+    /// A server by its address, with a token.
+    pub fn new(base: &str, token: &str) -> Result<Self, Fail> {
+        let base = base.trim_end_matches('/').to_owned();
+        let url = reqwest::Url::parse(&base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
+            .ok_or_else(|| Fail::usage(format!("`{base}` is no address; give one such as http://127.0.0.1:8765")))?;
+        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).user_agent("agent-teams");
+        if url.host_str().is_some_and(is_loopback) {
+            // A proxy could not reach this machine's own server.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|e| Fail::open("http_client", e.to_string()))?;
+        Ok(Self { http, base, token: token.to_owned() })
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// An action that changes nothing.
+    pub async fn read(&self, action: &str, payload: Value) -> Result<Value, Fail> {
+        self.action(action, payload, Effect::None).await
+    }
+
+    /// An action that may change something. When its answer is lost, the
+    /// failure says that the outcome is unknown.
+    pub async fn write(&self, action: &str, payload: Value) -> Result<Value, Fail> {
+        self.action(action, payload, Effect::Possible).await
+    }
+
+    async fn action(&self, action: &str, payload: Value, effect: Effect) -> Result<Value, Fail> {
+        let request = self.request(Method::POST, &format!("{PLUGIN_PATH}/actions/{action}")).json(&payload);
+        self.answer(request, effect).await
+    }
+
+    /// Any document of the API.
+    pub async fn get(&self, path: &str) -> Result<Value, Fail> {
+        self.answer(self.request(Method::GET, path), Effect::None).await
+    }
+
+    /// Opens a stream of live updates.
+    pub async fn stream(&self, path: &str) -> Result<reqwest::Response, Fail> {
+        let request = self.request(Method::GET, path).header("accept", "text/event-stream");
+        let response = request.send().await.map_err(|e| self.lost(&e, Effect::None))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(response, Effect::None).await) }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token)
+    }
+
+    async fn answer(&self, request: RequestBuilder, effect: Effect) -> Result<Value, Fail> {
+        let response = request.timeout(ANSWER_TIME).send().await.map_err(|e| self.lost(&e, effect))?;
+        if !response.status().is_success() {
+            return Err(self.refused(response, effect).await);
+        }
+        let text = response.text().await.map_err(|e| self.lost(&e, effect))?;
+        serde_json::from_str(&text).map_err(|_| {
+            Fail::refused(
+                "bad_answer",
+                "the server answered with something else than JSON; is it an agent-teams server?",
+            )
+        })
+    }
+
+    /// No answer, or not a whole one.
+    fn lost(&self, error: &reqwest::Error, effect: Effect) -> Fail {
+        if error.is_connect() || error.is_builder() {
+            return Fail::unreachable(format!(
+                "the server at {} cannot be reached; start it with `agent-teams serve`, or name another with --server",
+                self.base
+            ));
+        }
+        match effect {
+            Effect::None => Fail::unreachable(format!("the server at {} gave no whole answer; try again", self.base)),
+            Effect::Possible => Fail::unknown(
+                "the connection was lost before the answer came; look at the team before you repeat this, or repeat it with the same request id, which is safe",
+            ),
+        }
+    }
+
+    /// A refusal, as the API writes it (`application/problem+json`).
+    async fn refused(&self, response: reqwest::Response, effect: Effect) -> Fail {
+        let status = response.status();
+        let body = response.text().await.unwrap_or_default();
+        let problem: Value = serde_json::from_str(&body).unwrap_or_default();
+        let text = |name: &str| problem[name].as_str().map(str::to_owned);
+        let code = text("code").unwrap_or_else(|| format!("http_{}", status.as_u16()));
+        let message = text("detail").or_else(|| text("title")).unwrap_or_else(|| explain(status));
+        let kind = text("kind").unwrap_or_default();
+        let exit = match kind.as_str() {
+            "unknown" => Exit::Unknown,
+            "unavailable" => Exit::Unreachable,
+            "" if status == StatusCode::SERVICE_UNAVAILABLE => Exit::Unreachable,
+            "" if status.is_server_error() && effect == Effect::Possible => Exit::Unknown,
+            _ => Exit::Refused,
+        };
+        Fail { exit, code, message, field: text("field") }
+    }
+}
+
+fn explain(status: StatusCode) -> String {
+    match status {
+        StatusCode::UNAUTHORIZED => "the server does not know this token; is it the server of this data folder?".into(),
+        status => format!("the server answered with {status}"),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn read_token(data: &Path) -> Result<String, Fail> {
+    let file = data.join(CLI_TOKEN_FILE);
+    std::fs::read_to_string(&file).map_err(|e| {
+        Fail::open(
+            "no_token",
+            format!(
+                "cannot read the token {}: {e}; `agent-teams serve` writes it, or set {TOKEN_VARIABLE}",
+                file.display()
+            ),
+        )
+    })
+}

@@ -1,0 +1,231 @@
+//! `doctor`: looks whether everything needed is there, in the same way as the
+//! real work does it, and says what to do where it is not.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Place;
+use super::client::Client;
+use super::fail::{Exit, Fail};
+use super::output::{Output, Tone, clean};
+use crate::agents::config::{BUILTIN_TOOLS, EXTENSIONS, ModelConfig};
+use crate::agents::providers::openai::OpenAiModel;
+use crate::agents::providers::scripted::ScriptedModel;
+use crate::agents::providers::{Model, ModelMessage, ModelRequest};
+use crate::app;
+use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
+use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
+use crate::storage::MemoryStore;
+use crate::storage::database::{Database, InUse};
+
+/// How long a model may take for its few words.
+const MODEL_TIME: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 0: everything is fine. 1: at least one check failed; each says what to do.\n\nExamples:\n  agent-teams doctor\n  agent-teams doctor --models\n  agent-teams doctor --sample > agent-teams.toml"
+)]
+pub struct Doctor {
+    /// Also ask each configured model for a word; this may cost a little.
+    #[arg(long)]
+    models: bool,
+    /// Print a commented configuration to begin with, and check nothing.
+    #[arg(long)]
+    sample: bool,
+    /// Another component than the one that is built in.
+    #[arg(long, value_name = "FILE")]
+    component: Option<PathBuf>,
+}
+
+/// What was found, check by check.
+struct Findings<'a> {
+    output: &'a Output,
+    rows: Vec<Value>,
+    failed: bool,
+}
+
+impl Findings<'_> {
+    /// Notes and shows one check: what was found, or what to do.
+    fn note<T>(&mut self, check: &str, result: Result<(T, String), String>) -> Option<T> {
+        let (value, ok, text) = match result {
+            Ok((value, found)) => (Some(value), true, found),
+            Err(advice) => (None, false, advice),
+        };
+        let (mark, tone) = if ok { ("ok  ", Tone::Good) } else { ("FAIL", Tone::Bad) };
+        self.output.say(format!("{}  {}: {}", self.output.tone(tone, mark), clean(check), clean(&text)));
+        self.rows.push(json!({ "check": check, "ok": ok, "text": text }));
+        self.failed |= !ok;
+        value
+    }
+}
+
+pub async fn run(place: &Place, args: Doctor, output: &Output) -> Result<Exit, Fail> {
+    if args.sample {
+        output.answer(&json!({ "sample": SAMPLE }), || SAMPLE.trim_end().to_owned());
+        return Ok(Exit::Ok);
+    }
+    let mut findings = Findings { output, rows: Vec::new(), failed: false };
+    findings.note("data folder", data_folder(place));
+    let config = findings.note("configuration", configuration(place));
+    let held = findings.note("database", database(place)).unwrap_or(false);
+    match &config {
+        Some(config) if !held => drop(findings.note("port", port(config))),
+        _ if held => drop(findings.note("server", server(place).await)),
+        _ => {}
+    }
+    let plugin = findings.note("component", component(args.component, config.as_ref()).await);
+    if let Some(config) = &config {
+        let known = match &plugin {
+            Some(plugin) => plugin.tools().await.map(|tools| tools.into_iter().map(|t| t.name).collect()).ok(),
+            None => None,
+        };
+        for agent in &config.agents.agents {
+            findings.note(&format!("agent {}", agent.name), agent_tools(agent, known.as_ref()));
+        }
+        for (name, model) in &config.agents.models {
+            findings.note(&format!("model {name}"), check_model(model, args.models).await);
+        }
+    }
+    if let Some(plugin) = plugin {
+        plugin.shutdown().await;
+    }
+    let Findings { rows, failed, .. } = findings;
+    if output.json {
+        output.document(&json!({ "ok": !failed, "checks": rows }));
+    }
+    Ok(if failed { Exit::Refused } else { Exit::Ok })
+}
+
+fn data_folder(place: &Place) -> Result<((), String), String> {
+    let folder = place.data.display();
+    if let Some(warning) = prepare_data_folder(&place.data).map_err(|e| format!("{e}; name another with --data"))? {
+        return Err(warning);
+    }
+    let probe = place.data.join(format!("doctor-{}.tmp", std::process::id()));
+    std::fs::write(&probe, b"ok")
+        .and_then(|()| std::fs::remove_file(&probe))
+        .map_err(|e| format!("{folder} cannot be written: {e}; change its owner, or name another with --data"))?;
+    Ok(((), format!("{folder} can be written")))
+}
+
+fn configuration(place: &Place) -> Result<(Config, String), String> {
+    let mut config = place.config().map_err(|fail| fail.message)?;
+    let base = config.file.as_deref().and_then(|f| f.parent()).unwrap_or(&place.data).to_owned();
+    config.agents.resolve_paths(&base);
+    config.agents.validate().map_err(|e| e.to_string())?;
+    let found = match &config.file {
+        Some(file) => format!("{} with {} agents", file.display(), config.agents.agents.len()),
+        None => return Err(crate::config::NO_AGENTS_HINT.to_owned()),
+    };
+    Ok((config, found))
+}
+
+/// True: a server has it open.
+fn database(place: &Place) -> Result<(bool, String), String> {
+    match Database::open(&place.data.join(DATABASE_NAME)) {
+        Ok(db) => {
+            db.close();
+            Ok((false, "can be opened".into()))
+        }
+        Err(error) => match error.downcast_ref::<InUse>() {
+            Some(in_use) => Ok((true, in_use.to_string())),
+            None => Err(format!("{error:#}")),
+        },
+    }
+}
+
+fn port(config: &Config) -> Result<((), String), String> {
+    let address = config.server.bind;
+    TcpListener::bind(address).map(|_| ((), format!("{address} is free"))).map_err(|e| {
+        format!("{address} cannot be listened at: {e}; stop what uses it, or set [server] bind to another port")
+    })
+}
+
+/// The server that holds the database must answer.
+async fn server(place: &Place) -> Result<((), String), String> {
+    let client = Client::open(place).map_err(|fail| fail.message)?;
+    client.get("/api/me").await.map_err(|fail| fail.message)?;
+    Ok(((), format!("{} answers", client.base())))
+}
+
+/// Loads the component as the server does, with empty records.
+async fn component(file: Option<PathBuf>, config: Option<&Config>) -> Result<(Plugin, String), String> {
+    let parts = Parts {
+        store: Arc::new(MemoryStore::new()),
+        signals: Arc::new(Signals::default()),
+        settings: config.map_or_else(|| "{}".to_owned(), app::settings),
+        clock: Arc::new(SystemClock),
+    };
+    let options = config.map(|config| config.engine.options(None)).unwrap_or_default();
+    let plugin = app::load(file, parts, options).map_err(|e| e.to_string())?;
+    let info = plugin.info().await.map_err(|e| e.to_string())?;
+    plugin.open().await.map_err(|e| format!("it does not open: {e}; look at [team] in the configuration"))?;
+    let bounds = info.limits.as_object().map_or(0, |limits| limits.len());
+    if bounds == 0 {
+        return Err("it reports no limits; use the component of this release".into());
+    }
+    let found =
+        format!("{} {}, contract {} (host: {CONTRACT}), {bounds} limits", info.name, info.version, info.contract);
+    Ok((plugin, found))
+}
+
+/// Every tool that an agent names must exist. `known`: the component's tools,
+/// if it could be loaded.
+fn agent_tools(
+    agent: &crate::agents::config::AgentConfig,
+    known: Option<&Vec<String>>,
+) -> Result<((), String), String> {
+    let Some(known) = known else { return Err("its tools cannot be checked without the component".into()) };
+    let named: Vec<&String> = agent.tools.iter().flatten().chain(&agent.approve).collect();
+    let exists = |tool: &str| tool == EXTENSIONS || BUILTIN_TOOLS.contains(&tool) || known.iter().any(|k| k == tool);
+    let missing: Vec<&str> = named.iter().map(|t| t.as_str()).filter(|tool| !exists(tool)).collect();
+    if !missing.is_empty() {
+        let all: Vec<&str> = BUILTIN_TOOLS.iter().copied().chain(known.iter().map(String::as_str)).collect();
+        return Err(format!("there is no tool {}; there are: {}", missing.join(", "), all.join(", ")));
+    }
+    let usable = BUILTIN_TOOLS.iter().copied().chain(known.iter().map(String::as_str));
+    let count = usable.filter(|tool| agent.allows_tool(tool)).count();
+    let mut found = format!("{count} tools, model {}", agent.model);
+    if !known.iter().any(|tool| agent.allows_tool(tool)) {
+        found.push_str(&format!("; it cannot ask its team mates: add \"{EXTENSIONS}\" to its tools"));
+    }
+    Ok(((), found))
+}
+
+async fn check_model(config: &ModelConfig, ask: bool) -> Result<((), String), String> {
+    match config {
+        ModelConfig::Scripted(scripted) => {
+            if let Some(script) = &scripted.script {
+                ScriptedModel::load(script).map_err(|e| format!("{e:#}"))?;
+            }
+            Ok(((), "a script, which needs no network".into()))
+        }
+        ModelConfig::Openai(openai) => {
+            if let Some(name) = openai.api_key_env.as_deref()
+                && std::env::var_os(name).is_none_or(|value| value.is_empty())
+            {
+                return Err(format!("the environment variable {name} is not set; it holds the key of this endpoint"));
+            }
+            if !ask {
+                return Ok(((), format!("{} (--models asks it for a word)", openai.base_url)));
+            }
+            let model = OpenAiModel::new(openai.clone()).map_err(|e| format!("{e:#}"))?;
+            let request = ModelRequest {
+                agent: "doctor".into(),
+                run: "doctor".into(),
+                messages: vec![ModelMessage::Human { text: "Answer with the word ready.".into() }],
+                ..ModelRequest::default()
+            };
+            match tokio::time::timeout(MODEL_TIME, model.complete(&request)).await {
+                Ok(Ok(_)) => Ok(((), format!("{} answers", openai.base_url))),
+                Ok(Err(error)) => Err(format!("{}: {error}; look at base_url, model and key", openai.base_url)),
+                Err(_) => Err(format!("{} gave no answer in {} s", openai.base_url, MODEL_TIME.as_secs())),
+            }
+        }
+    }
+}

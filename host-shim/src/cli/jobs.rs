@@ -1,0 +1,97 @@
+//! `jobs`: what a team was asked to do.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::Place;
+use super::client::Client;
+use super::fail::{Exit, Fail};
+use super::find;
+use super::output::Output;
+use super::teams::request_id_or_new;
+use super::view;
+
+#[derive(Debug, Args)]
+pub struct Jobs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List a team's jobs.
+    List {
+        /// Its id or its name.
+        team: String,
+    },
+    /// Show one job with its whole texts.
+    Show {
+        team: String,
+        /// Its id, or the first characters of it.
+        job: String,
+    },
+    /// Cancel a job. What its agent did already is not undone.
+    Cancel { team: String, job: String },
+    /// Answer what a job asks: a question in words, a step to approve in JSON.
+    #[command(
+        after_help = "Examples:\n  agent-teams jobs answer \"Market watch\" 3f2a91 \"Use last year's prices\"\n  agent-teams jobs answer \"Market watch\" 3f2a91 --value '{\"approved\": true}'"
+    )]
+    Answer {
+        team: String,
+        job: String,
+        /// The answer in words.
+        #[arg(required_unless_present = "value", conflicts_with = "value")]
+        text: Option<String>,
+        /// The answer as JSON.
+        #[arg(long, value_name = "JSON")]
+        value: Option<String>,
+        /// Makes a repetition safe: the same id answers once [default: a new one].
+        #[arg(long, value_name = "ID")]
+        request_id: Option<String>,
+    },
+}
+
+pub async fn run(place: &Place, args: Jobs, output: &Output) -> Result<Exit, Fail> {
+    let client = Client::open(place)?;
+    match args.command {
+        Command::List { team } => {
+            let (_, answer) = find::whole_team(&client, &team).await?;
+            let jobs = answer["jobs"].as_array().cloned().unwrap_or_default();
+            output.answer(&json!({ "jobs": jobs }), || view::jobs(output, &jobs));
+        }
+        Command::Show { team, job } => {
+            let (_, answer) = find::whole_team(&client, &team).await?;
+            let job = find::job(&answer, &job)?;
+            output.answer(&json!({ "job": job }), || view::job(output, job));
+        }
+        Command::Cancel { team, job } => {
+            let (team, job) = named(&client, &team, &job).await?;
+            let answer = client.write("cancel", json!({ "team_id": team, "job_id": job })).await?;
+            output.answer(&answer, || view::job(output, &answer["job"]));
+        }
+        Command::Answer { team, job, text, value, request_id } => {
+            let response = match (text, value) {
+                (Some(text), _) => Value::String(text),
+                (None, Some(value)) => serde_json::from_str(&value).map_err(|e| Fail {
+                    field: Some("value".into()),
+                    ..Fail::usage(format!("--value is not JSON: {e}"))
+                })?,
+                (None, None) => return Err(Fail::usage("give an answer")),
+            };
+            let (team, job) = named(&client, &team, &job).await?;
+            let payload = json!({
+                "team_id": team, "job_id": job, "request_id": request_id_or_new(request_id)?, "response": response,
+            });
+            let answer = client.write("resume", payload).await?;
+            output.answer(&answer, || view::job(output, &answer["job"]));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The ids of a team and one of its jobs.
+pub async fn named(client: &Client, team: &str, job: &str) -> Result<(String, String), Fail> {
+    let (team, answer) = find::whole_team(client, team).await?;
+    let job = find::job(&answer, job)?["id"].as_str().unwrap_or_default().to_owned();
+    Ok((team, job))
+}

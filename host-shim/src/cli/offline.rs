@@ -1,0 +1,57 @@
+//! Commands on the users of a database that no server has open.
+
+use std::sync::Arc;
+
+use super::Place;
+use super::fail::Fail;
+use crate::config::{DATABASE_NAME, prepare_data_folder};
+use crate::engine::SystemClock;
+use crate::storage::database::{Database, InUse};
+use crate::users::{UserError, Users};
+
+/// The database, held by this process alone, and its users.
+pub struct Offline {
+    pub users: Arc<Users>,
+    db: Database,
+}
+
+impl Offline {
+    pub async fn open(place: &Place) -> Result<Self, Fail> {
+        let db = open_database(place)?;
+        let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
+        Ok(Self { users, db })
+    }
+
+    pub fn close(self) {
+        drop(self.users);
+        self.db.close();
+    }
+}
+
+/// Opens the database of the data folder and takes its process lock.
+pub fn open_database(place: &Place) -> Result<Database, Fail> {
+    if let Some(warning) = prepare_data_folder(&place.data).map_err(|e| Fail::open("data_folder", e.to_string()))? {
+        tracing::warn!("{warning}");
+    }
+    Database::open(&place.data.join(DATABASE_NAME)).map_err(|error| match error.downcast_ref::<InUse>() {
+        Some(in_use) => Fail::open("database_in_use", format!("{in_use}; stop that process first")),
+        None => Fail::open("database", format!("{error:#}")),
+    })
+}
+
+impl From<UserError> for Fail {
+    fn from(error: UserError) -> Self {
+        let (code, field) = match &error {
+            UserError::BadId(_) => ("bad_user_id", Some("user")),
+            UserError::BadTokenName => ("bad_token_name", Some("name")),
+            UserError::Exists(_) => ("user_exists", Some("user")),
+            UserError::NoUser(_) => ("no_user", Some("user")),
+            UserError::Disabled(_) => ("user_disabled", Some("user")),
+            UserError::NoToken(_) => ("no_token", Some("id")),
+            UserError::BadLink => ("sign_in_link_invalid", None),
+            UserError::Database(source) => return Self::open("database", format!("{source:#}")),
+            UserError::TokenFile { .. } => return Self::open("token_file", error.to_string()),
+        };
+        Self { field: field.map(str::to_owned), ..Self::refused(code, error.to_string()) }
+    }
+}

@@ -1,0 +1,190 @@
+//! What becomes of writes when a commit fails.
+
+use rusqlite::Error;
+use rusqlite::ffi;
+
+use super::*;
+
+const STEP: &[&str] =
+    &["CREATE TABLE t (n INTEGER PRIMARY KEY, parent INTEGER REFERENCES t DEFERRABLE INITIALLY DEFERRED)"];
+
+fn open() -> (tempfile::TempDir, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::open(&folder.path().join("test.db")).unwrap();
+    db.migrate("test", STEP).unwrap();
+    (folder, db)
+}
+
+fn fail(db: &Database, codes: &[i32]) {
+    let errors = codes.iter().map(|code| Error::SqliteFailure(ffi::Error::new(*code), None));
+    db.handle.shared.faults.lock().unwrap().extend(errors);
+}
+
+fn insert(n: i64) -> impl FnOnce(&Connection) -> anyhow::Result<()> + Send + 'static {
+    move |conn| {
+        conn.execute("INSERT INTO t VALUES (?1, NULL)", [n])?;
+        Ok(())
+    }
+}
+
+fn numbers(db: &Database) -> anyhow::Result<Vec<i64>> {
+    db.read(|conn| {
+        Ok(conn.prepare("SELECT n FROM t ORDER BY n")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    })
+}
+
+fn write_error<T>(result: anyhow::Result<T>) -> Option<WriteError> {
+    result.err().and_then(|e| e.downcast().ok())
+}
+
+/// Runs all in one group: the first waits until the others are queued.
+fn together(
+    db: &Database,
+    writes: Vec<Box<dyn FnOnce(&Connection) -> anyhow::Result<()> + Send>>,
+) -> Vec<anyhow::Result<()>> {
+    let (go, wait) = mpsc::channel::<()>();
+    let (reply, replies) = mpsc::channel();
+    db.submit(move |_| Ok(wait.recv()?), |_| ());
+    for (index, write) in writes.into_iter().enumerate() {
+        let reply = reply.clone();
+        db.submit(write, move |result| reply.send((index, result)).unwrap());
+    }
+    drop(reply);
+    go.send(()).unwrap();
+    let mut results: Vec<_> = replies.iter().collect();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[test]
+fn a_failed_sync_is_unknown_and_reads_tell() {
+    let (_folder, db) = open();
+    fail(&db, &[ffi::SQLITE_IOERR_FSYNC]);
+    assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::Unknown(_))));
+    // Settled at once: what is read now stays true.
+    assert_eq!(numbers(&db).unwrap(), [0; 0]);
+    db.write_blocking(insert(2)).unwrap();
+    assert_eq!(numbers(&db).unwrap(), [2]);
+}
+
+#[test]
+fn reads_and_writes_are_refused_while_the_outcome_can_still_change() {
+    let (_folder, db) = open();
+    // The second fault meets the commit that would settle the first.
+    fail(&db, &[ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_WRITE]);
+    assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::Unknown(_))));
+    assert!(numbers(&db).unwrap_err().to_string().contains("unknown"));
+    // Meanwhile the writer tries again; each try ends one fault.
+    let result = write_error(db.write_blocking(insert(2)));
+    if let Some(error) = result {
+        assert!(matches!(error, WriteError::NotWritten(_)));
+        while let Some(error) = write_error(db.write_blocking(insert(2))) {
+            assert!(matches!(error, WriteError::NotWritten(_)));
+        }
+    }
+    assert_eq!(numbers(&db).unwrap(), [2]);
+}
+
+#[test]
+fn a_full_disk_writes_nothing() {
+    let (_folder, db) = open();
+    fail(&db, &[ffi::SQLITE_FULL]);
+    assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::NotWritten(_))));
+    assert_eq!(numbers(&db).unwrap(), [0; 0]);
+    db.write_blocking(insert(1)).unwrap();
+}
+
+#[test]
+fn a_commit_that_breaks_a_rule_writes_nothing() {
+    let (_folder, db) = open();
+    let orphan = |conn: &Connection| Ok(conn.execute("INSERT INTO t VALUES (1, 99)", [])?);
+    assert!(matches!(write_error(db.write_blocking(orphan)), Some(WriteError::NotWritten(_))));
+    assert_eq!(numbers(&db).unwrap(), [0; 0]);
+}
+
+#[test]
+fn in_a_failed_group_nobody_is_told_of_a_write() {
+    let (_folder, db) = open();
+    fail(&db, &[ffi::SQLITE_IOERR]);
+    let results = together(&db, vec![Box::new(insert(1)), Box::new(|_| anyhow::bail!("refused")), Box::new(insert(2))]);
+    let errors: Vec<_> = results.into_iter().map(|r| write_error(r).unwrap()).collect();
+    // The one that refused certainly wrote nothing, but may have refused for
+    // what is not there now.
+    assert!(
+        matches!(&errors[..], [WriteError::Unknown(_), WriteError::NotWritten(_), WriteError::Unknown(_)]),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn errors_and_panics_undo_their_own_writes_alone() {
+    let (_folder, db) = open();
+    let before = db.stats();
+    let results = together(
+        &db,
+        vec![
+            Box::new(insert(1)),
+            Box::new(|conn| {
+                insert(2)(conn)?;
+                anyhow::bail!("refused")
+            }),
+            Box::new(|conn| {
+                insert(3)(conn)?;
+                panic!("on purpose")
+            }),
+            Box::new(insert(1)),
+            Box::new(insert(4)),
+        ],
+    );
+    let texts: Vec<_> = results.iter().map(|r| r.as_ref().map_err(ToString::to_string)).collect();
+    assert_eq!(texts[0], Ok(&()));
+    assert_eq!(texts[1], Err("refused".to_owned()));
+    assert_eq!(texts[2], Err("nothing was written: the write panicked".to_owned()));
+    assert!(texts[3].as_ref().is_err_and(|text| text.contains("UNIQUE")));
+    assert_eq!(texts[4], Ok(&()));
+    assert_eq!(numbers(&db).unwrap(), [1, 4]);
+    assert_eq!(db.stats().commits - before.commits, 1);
+}
+
+#[test]
+fn a_write_cannot_end_the_transaction_of_its_group() {
+    let (_folder, db) = open();
+    let results = together(
+        &db,
+        vec![
+            Box::new(insert(1)),
+            Box::new(|conn| {
+                insert(2)(conn)?;
+                Ok(conn.execute_batch("COMMIT")?)
+            }),
+        ],
+    );
+    for result in results {
+        assert!(matches!(write_error(result), Some(WriteError::NotWritten(_))));
+    }
+    assert_eq!(numbers(&db).unwrap(), [0; 0]);
+    db.write_blocking(insert(3)).unwrap();
+    assert_eq!(numbers(&db).unwrap(), [3]);
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_by_a_write() {
+    let (folder, db) = open();
+    let path = db.path().to_owned();
+    let (ended, end) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let held = db.clone();
+    db.submit(
+        move |conn| {
+            wait.recv()?;
+            drop(held);
+            insert(1)(conn)
+        },
+        move |result| ended.send(result).unwrap(),
+    );
+    drop(db);
+    go.send(()).unwrap();
+    end.recv().unwrap().unwrap();
+    drop(folder);
+    assert!(!path.exists());
+}

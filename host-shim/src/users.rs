@@ -1,0 +1,280 @@
+//! Users, their tokens and their sign-in.
+//!
+//! Everything lies in the host's own tables of the database. Secrets have 256
+//! random bits and are stored only as SHA-256; they are compared in constant
+//! time. Nothing is remembered in the process, so that a user who is disabled
+//! or a token that is revoked (also by another process on the same database)
+//! is refused at the next call.
+
+mod cli_token;
+mod secret;
+mod sessions;
+mod tokens;
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+
+use crate::agents::builtin::UserDirectory;
+use crate::engine::Clock;
+use crate::storage::database::Database;
+
+pub use cli_token::CLI_TOKEN_FILE;
+pub use sessions::{LINK_LIFETIME_MS, SESSION_LIFETIME_MS, Session, SignInLink};
+pub use tokens::{NewToken, Token};
+
+/// The user that the first start makes.
+pub const LOCAL_USER: &str = "local";
+/// The longest user id, in bytes.
+pub const MAX_USER_ID: usize = 64;
+/// The longest name of a token, in characters.
+pub const MAX_TOKEN_NAME: usize = 80;
+
+/// Why a command about users was refused. Nothing was changed, except with
+/// `Database`, where the next read tells.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+    #[error(
+        "`{0}` is no user id: use 1 to 64 of a-z, 0-9, dot, underscore and hyphen, beginning with a letter or a digit"
+    )]
+    BadId(String),
+    #[error("a token's name has 1 to 80 characters, without control characters")]
+    BadTokenName,
+    #[error("there is a user `{0}` already")]
+    Exists(String),
+    #[error("there is no user `{0}`")]
+    NoUser(String),
+    #[error("the user `{0}` is disabled; enable it first")]
+    Disabled(String),
+    #[error("there is no token `{0}`")]
+    NoToken(String),
+    #[error("this sign-in link is not valid (any more); ask for a new one")]
+    BadLink,
+    #[error("the user database cannot answer")]
+    Database(#[source] anyhow::Error),
+    #[error("cannot write the token file {file}: {source}")]
+    TokenFile { file: String, source: std::io::Error },
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// No such secret, or a revoked or expired one; which of them is not told.
+    #[error("not signed in")]
+    Unknown,
+    #[error("this user is disabled")]
+    Disabled,
+    #[error("the user database cannot answer")]
+    Database(#[source] anyhow::Error),
+}
+
+/// How a call was authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    Token,
+    Session,
+}
+
+/// Somebody who was authenticated, and with which token or session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub user: String,
+    pub via: Via,
+    /// The public id of the token or session, never its secret.
+    pub id: String,
+}
+
+/// One user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    pub id: String,
+    pub enabled: bool,
+    /// RFC 3339.
+    pub created_at: String,
+    /// Whether the first start made it, and nobody added it.
+    pub automatic: bool,
+}
+
+/// The users of one database. Cheap to share.
+pub struct Users {
+    db: Database,
+    clock: Arc<dyn Clock>,
+}
+
+/// The first format of these tables. Later steps follow it; it is never edited.
+const SCHEMA: &str = "
+CREATE TABLE users (
+    id TEXT PRIMARY KEY,
+    automatic INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    disabled_at INTEGER
+) STRICT;
+CREATE TABLE user_tokens (
+    id TEXT PRIMARY KEY,
+    user TEXT NOT NULL REFERENCES users (id),
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,
+    revoked_at INTEGER
+) STRICT;
+CREATE INDEX user_tokens_by_user ON user_tokens (user, created_at);
+CREATE TABLE user_sessions (
+    id TEXT PRIMARY KEY,
+    user TEXT NOT NULL REFERENCES users (id),
+    hash BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX user_sessions_by_end ON user_sessions (expires_at);
+CREATE TABLE sign_in_links (
+    id TEXT PRIMARY KEY,
+    user TEXT NOT NULL REFERENCES users (id),
+    hash BLOB NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+";
+
+impl Users {
+    /// Opens the users of this database and makes or migrates their tables.
+    /// Harmless when repeated.
+    pub async fn open(db: Database, clock: Arc<dyn Clock>) -> Result<Arc<Self>, UserError> {
+        let tables = db.clone();
+        tokio::task::spawn_blocking(move || tables.migrate("users", &[SCHEMA]))
+            .await
+            .map_err(anyhow::Error::from)
+            .flatten()
+            .map_err(UserError::Database)?;
+        Ok(Arc::new(Self { db, clock }))
+    }
+
+    /// Makes the user `local` if there is no user at all. True: it was made
+    /// now, so this is the first start.
+    pub async fn first_start(&self) -> Result<bool, UserError> {
+        let now = self.now();
+        self.write(move |c| {
+            let any: bool = c.query_row("SELECT EXISTS (SELECT 1 FROM users)", [], |row| row.get(0))?;
+            if any {
+                return Ok(Ok(false));
+            }
+            insert_user(c, LOCAL_USER, true, now)?;
+            Ok(Ok(true))
+        })
+        .await
+    }
+
+    /// Adds an enabled user.
+    pub async fn add(&self, id: &str) -> Result<User, UserError> {
+        check_id(id)?;
+        let (id, now) = (id.to_owned(), self.now());
+        self.write(move |c| {
+            if find_user(c, &id)?.is_some() {
+                return Ok(Err(UserError::Exists(id)));
+            }
+            insert_user(c, &id, false, now)?;
+            Ok(find_user(c, &id)?.ok_or(UserError::NoUser(id)))
+        })
+        .await
+    }
+
+    /// Disables a user: its tokens are refused and its sessions and sign-in
+    /// links end, at once. Or enables it again: its tokens work again.
+    pub async fn set_enabled(&self, id: &str, enabled: bool) -> Result<User, UserError> {
+        check_id(id)?;
+        let (id, now) = (id.to_owned(), self.now());
+        self.write(move |c| {
+            if enabled {
+                c.execute("UPDATE users SET disabled_at = NULL WHERE id = ?1", [&id])?;
+            } else {
+                c.execute("UPDATE users SET disabled_at = coalesce(disabled_at, ?2) WHERE id = ?1", params![id, now])?;
+                c.execute("DELETE FROM user_sessions WHERE user = ?1", [&id])?;
+                c.execute("DELETE FROM sign_in_links WHERE user = ?1", [&id])?;
+            }
+            Ok(find_user(c, &id)?.ok_or(UserError::NoUser(id)))
+        })
+        .await
+    }
+
+    /// All users, by id.
+    pub fn list(&self) -> Result<Vec<User>, UserError> {
+        self.read(|c| {
+            let mut statement =
+                c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users ORDER BY id")?;
+            let users = statement.query_map([], user_row)?.collect::<Result<_, _>>()?;
+            Ok(users)
+        })
+    }
+
+    /// Whether somebody added a user who is enabled. The user that the first
+    /// start makes does not count: it is for this machine alone.
+    pub fn any_added(&self) -> Result<bool, UserError> {
+        Ok(self.list()?.iter().any(|user| user.enabled && !user.automatic))
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX)
+    }
+
+    fn read<T>(&self, f: impl FnOnce(&Connection) -> anyhow::Result<T>) -> Result<T, UserError> {
+        self.db.read(f).map_err(UserError::Database)
+    }
+
+    /// Runs a command that may refuse. Commands refuse before they write.
+    async fn write<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> anyhow::Result<Result<T, UserError>> + Send + 'static,
+    ) -> Result<T, UserError> {
+        self.db.write(f).await.map_err(UserError::Database)?
+    }
+}
+
+impl UserDirectory for Users {
+    /// False also when the database cannot answer: nobody acts on a guess.
+    fn enabled(&self, user: &str) -> bool {
+        match self.read(|c| find_user(c, user)) {
+            Ok(found) => found.is_some_and(|user| user.enabled),
+            Err(error) => {
+                tracing::error!(%error, "the user database cannot answer");
+                false
+            }
+        }
+    }
+}
+
+/// Whether `id` may be a user's id.
+pub fn check_id(id: &str) -> Result<(), UserError> {
+    let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let good = id.len() <= MAX_USER_ID
+        && id.bytes().next().is_some_and(first)
+        && id.bytes().all(|b| first(b) || matches!(b, b'.' | b'_' | b'-'));
+    // What is refused goes into a message: at most a readable part of it.
+    if good { Ok(()) } else { Err(UserError::BadId(id.chars().filter(|c| !c.is_control()).take(80).collect())) }
+}
+
+fn insert_user(c: &Connection, id: &str, automatic: bool, now: i64) -> anyhow::Result<()> {
+    c.execute("INSERT INTO users (id, automatic, created_at) VALUES (?1, ?2, ?3)", params![id, automatic, now])?;
+    Ok(())
+}
+
+fn find_user(c: &Connection, id: &str) -> anyhow::Result<Option<User>> {
+    let mut statement = c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users WHERE id = ?1")?;
+    Ok(statement.query_row([id], user_row).optional()?)
+}
+
+fn user_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<User> {
+    Ok(User {
+        id: row.get(0)?,
+        automatic: row.get(1)?,
+        created_at: rfc3339(row.get(2)?),
+        enabled: row.get::<_, Option<i64>>(3)?.is_none(),
+    })
+}
+
+fn rfc3339(ms: i64) -> String {
+    chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+#[cfg(test)]
+mod tests;

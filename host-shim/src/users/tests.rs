@@ -1,0 +1,235 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+const START: u64 = 1_800_000_000_000;
+
+struct TestClock(AtomicU64);
+
+impl Clock for TestClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+struct Fixture {
+    folder: tempfile::TempDir,
+    clock: Arc<TestClock>,
+    users: Arc<Users>,
+}
+
+async fn fixture() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(TestClock(AtomicU64::new(START)));
+    let db = Database::open(&folder.path().join("test.db")).unwrap();
+    let users = Users::open(db.clone(), clock.clone()).await.unwrap();
+    // Opening again changes nothing.
+    Users::open(db, clock.clone()).await.unwrap();
+    Fixture { folder, clock, users }
+}
+
+impl Fixture {
+    fn pass(&self, ms: i64) {
+        self.clock.0.fetch_add(ms as u64, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn ids_have_one_form() {
+    for good in ["a", "local", "0", "ann.b-c_d", &"a".repeat(64)] {
+        assert!(check_id(good).is_ok(), "{good}");
+    }
+    for bad in ["", "A", ".", "..", "../x", "a/b", "a\\b", "-a", "_a", "a b", "研究员", "a\0", "%2e", &"a".repeat(65)]
+    {
+        assert!(matches!(check_id(bad), Err(UserError::BadId(_))), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_start_makes_the_local_user_once() {
+    let f = fixture().await;
+    assert!(f.users.first_start().await.unwrap());
+    assert!(!f.users.first_start().await.unwrap());
+    let users = f.users.list().unwrap();
+    assert_eq!(users.len(), 1);
+    assert_eq!((users[0].id.as_str(), users[0].enabled, users[0].automatic), (LOCAL_USER, true, true));
+    assert_eq!(users[0].created_at, "2027-01-15T08:00:00.000Z");
+    // It alone opens no door to other machines.
+    assert!(!f.users.any_added().unwrap());
+    f.users.add("ann").await.unwrap();
+    assert!(f.users.any_added().unwrap());
+    f.users.set_enabled("ann", false).await.unwrap();
+    assert!(!f.users.any_added().unwrap());
+}
+
+#[tokio::test]
+async fn adding_and_disabling_are_refused_by_name() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    assert!(matches!(f.users.add("ann").await, Err(UserError::Exists(_))));
+    assert!(matches!(f.users.add("Ann").await, Err(UserError::BadId(_))));
+    assert!(matches!(f.users.set_enabled("bob", false).await, Err(UserError::NoUser(_))));
+    assert!(matches!(f.users.add_token("bob", "x").await, Err(UserError::NoUser(_))));
+    assert!(matches!(f.users.sign_in_link("bob").await, Err(UserError::NoUser(_))));
+    assert!(!f.users.set_enabled("ann", false).await.unwrap().enabled);
+    assert!(matches!(f.users.add_token("ann", "x").await, Err(UserError::Disabled(_))));
+    assert!(matches!(f.users.sign_in_link("ann").await, Err(UserError::Disabled(_))));
+    assert!(!f.users.enabled("ann"));
+    assert!(!f.users.enabled("bob"));
+    assert!(f.users.set_enabled("ann", true).await.unwrap().enabled);
+    assert!(f.users.enabled("ann"));
+}
+
+#[tokio::test]
+async fn a_token_works_until_it_is_revoked() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    for bad in ["", "   ", "a\nb", &"x".repeat(81)] {
+        assert!(matches!(f.users.add_token("ann", bad).await, Err(UserError::BadTokenName)), "{bad}");
+    }
+    let token = f.users.add_token("ann", &"研".repeat(80)).await.unwrap();
+    assert_eq!(f.users.tokens(Some("ann")).unwrap()[0].last_used_at, None);
+    let identity = f.users.authenticate_token(&token.secret).await.unwrap();
+    assert_eq!((identity.user.as_str(), identity.via, &identity.id), ("ann", Via::Token, &token.id));
+    assert!(f.users.still_valid(&identity));
+    let used = |f: &Fixture| f.users.tokens(None).unwrap()[0].last_used_at.clone().unwrap();
+    assert_eq!(used(&f), "2027-01-15T08:00:00.000Z");
+    f.pass(59_999);
+    f.users.authenticate_token(&token.secret).await.unwrap();
+    assert_eq!(used(&f), "2027-01-15T08:00:00.000Z");
+    f.pass(1);
+    f.users.authenticate_token(&token.secret).await.unwrap();
+    assert_eq!(used(&f), "2027-01-15T08:01:00.000Z");
+
+    // Another secret under the same id is nobody's.
+    let other = f.users.add_token("ann", "two").await.unwrap();
+    let forged = format!("att_{}.{}", token.id, other.secret.split_once('.').unwrap().1);
+    assert!(matches!(f.users.authenticate_token(&forged).await, Err(AuthError::Unknown)));
+
+    f.users.revoke_token(&token.id).await.unwrap();
+    f.users.revoke_token(&token.id).await.unwrap();
+    assert!(matches!(f.users.revoke_token("no").await, Err(UserError::NoToken(_))));
+    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Unknown)));
+    assert!(!f.users.still_valid(&identity));
+    assert!(f.users.authenticate_token(&other.secret).await.is_ok());
+    assert!(!format!("{other:?}").contains(&other.secret));
+}
+
+#[tokio::test]
+async fn a_disabled_users_tokens_rest_and_its_sessions_end() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let token = f.users.add_token("ann", "x").await.unwrap();
+    let session = f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
+    let link = f.users.sign_in_link("ann").await.unwrap();
+    let identity = f.users.authenticate_session(&session.secret).unwrap();
+    f.users.set_enabled("ann", false).await.unwrap();
+    assert!(!f.users.still_valid(&identity));
+    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Disabled)));
+    assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
+    f.users.set_enabled("ann", true).await.unwrap();
+    assert!(f.users.authenticate_token(&token.secret).await.is_ok());
+    assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
+    assert!(matches!(f.users.redeem(&link.secret).await, Err(UserError::BadLink)));
+}
+
+#[tokio::test]
+async fn a_link_works_once_and_for_ten_minutes() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let link = f.users.sign_in_link("ann").await.unwrap();
+    assert_eq!(link.expires_at(), "2027-01-15T08:10:00.000Z");
+    assert_eq!(link.address("http://h"), format!("http://h/sign-in#{}", link.secret));
+    f.pass(LINK_LIFETIME_MS - 1);
+    // Of several that try at the same time, one gets in.
+    let tries = (0..8).map(|_| {
+        let (users, secret) = (f.users.clone(), link.secret.clone());
+        tokio::spawn(async move { users.redeem(&secret).await.is_ok() })
+    });
+    let mut successes = 0;
+    for attempt in tries.collect::<Vec<_>>() {
+        successes += usize::from(attempt.await.unwrap());
+    }
+    assert_eq!(successes, 1);
+
+    let late = f.users.sign_in_link("ann").await.unwrap();
+    f.pass(LINK_LIFETIME_MS);
+    assert!(matches!(f.users.redeem(&late.secret).await, Err(UserError::BadLink)));
+    for bad in [
+        "",
+        "x",
+        &late.secret[1..],
+        "0000000000000000.0000000000000000000000000000000000000000000000000000000000000000",
+    ] {
+        assert!(matches!(f.users.redeem(bad).await, Err(UserError::BadLink)), "{bad}");
+    }
+    // A newer link ends an older one.
+    let older = f.users.sign_in_link("ann").await.unwrap();
+    f.users.sign_in_link("ann").await.unwrap();
+    assert!(matches!(f.users.redeem(&older.secret).await, Err(UserError::BadLink)));
+}
+
+#[tokio::test]
+async fn a_session_ends_by_sign_out_and_by_time() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let begin = async || f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
+    let (one, two) = (begin().await, begin().await);
+    let identity = f.users.authenticate_session(&one.secret).unwrap();
+    f.users.sign_out(&identity).await.unwrap();
+    f.users.sign_out(&identity).await.unwrap();
+    assert!(matches!(f.users.authenticate_session(&one.secret), Err(AuthError::Unknown)));
+    let identity = f.users.authenticate_session(&two.secret).unwrap();
+    f.pass(SESSION_LIFETIME_MS - 1);
+    assert!(f.users.still_valid(&identity));
+    f.pass(1);
+    assert!(!f.users.still_valid(&identity));
+    assert!(matches!(f.users.authenticate_session(&two.secret), Err(AuthError::Unknown)));
+    // A session is no token and a token is no session.
+    assert!(matches!(f.users.authenticate_token(&two.secret).await, Err(AuthError::Unknown)));
+}
+
+#[tokio::test]
+async fn the_command_lines_token_file_is_private_and_mended() {
+    let f = fixture().await;
+    assert_eq!(f.users.ensure_cli_token(f.folder.path()).await.unwrap(), None);
+    f.users.first_start().await.unwrap();
+    let file = f.users.ensure_cli_token(f.folder.path()).await.unwrap().unwrap();
+    let first = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(f.users.authenticate_token(first.trim()).await.unwrap().user, LOCAL_USER);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    f.users.ensure_cli_token(f.folder.path()).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
+
+    std::fs::write(&file, "spoilt").unwrap();
+    f.users.ensure_cli_token(f.folder.path()).await.unwrap();
+    let second = std::fs::read_to_string(&file).unwrap();
+    assert!(f.users.authenticate_token(second.trim()).await.is_ok());
+    assert!(matches!(f.users.authenticate_token(first.trim()).await, Err(AuthError::Unknown)));
+    assert_eq!(f.users.tokens(None).unwrap().iter().filter(|t| t.revoked_at.is_none()).count(), 1);
+}
+
+#[tokio::test]
+async fn no_secret_is_stored() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let token = f.users.add_token("ann", "x").await.unwrap();
+    let session = f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
+    let link = f.users.sign_in_link("ann").await.unwrap();
+    let mut stored = Vec::new();
+    for entry in std::fs::read_dir(f.folder.path()).unwrap() {
+        stored.extend(std::fs::read(entry.unwrap().path()).unwrap());
+    }
+    let holds = |text: &str| stored.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds(&token.id), "the files that were looked at hold the tokens");
+    for secret in [&token.secret, &session.secret, &link.secret] {
+        let proof = secret.split_once('.').unwrap().1;
+        assert!(!holds(proof));
+        let bits: Vec<u8> = (0..64).step_by(2).map(|at| u8::from_str_radix(&proof[at..at + 2], 16).unwrap()).collect();
+        assert!(!stored.windows(32).any(|window| window == bits));
+    }
+}

@@ -1,0 +1,260 @@
+//! What the worker knows, and what it does next: no task, no channel, no
+//! clock in here, so every rule can be tested as a plain function call.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Options;
+use super::backoff::Backoff;
+use crate::contract::{EndedRun, Plan, Step, TeamRef};
+
+/// The shortest time between two plans that nothing but the plan itself asked
+/// for, so that a component which always says "again at once" cannot spin.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// Steps in a row that changed nothing, without any event in between, after
+/// which a team waits for one, whatever the plan says.
+const IDLE_STEPS: u32 = 3;
+
+/// Something to start now.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Start {
+    Step { team: TeamRef, permit: String },
+    Connect { team: TeamRef },
+}
+
+pub struct State {
+    sweep_every: Duration,
+    steps_at_once: usize,
+    pub step_time: Duration,
+    /// Runs that ended and that no successful plan has been given yet.
+    ended: Vec<EndedRun>,
+    /// Runs that ended while steps were under way, and which of those steps
+    /// still are. One of them may have started the run and not stored it yet,
+    /// so that no plan can know it: once they have ended, the run is handed
+    /// over again.
+    again: Vec<(EndedRun, HashSet<TeamRef>)>,
+    dirty: bool,
+    sweep: bool,
+    planning: bool,
+    /// Not before this time, after a failed plan.
+    plan_after: Option<Instant>,
+    plan_pauses: Backoff<()>,
+    /// When the next plan is due although nothing happened.
+    next: Option<Instant>,
+    next_sweep: Option<Instant>,
+    /// Of the newest plan: what was not started yet.
+    waiting: VecDeque<Step>,
+    connect: VecDeque<TeamRef>,
+    /// Teams with a step under way; true: it was planned again meanwhile.
+    busy: HashMap<TeamRef, bool>,
+    pauses: Backoff<TeamRef>,
+    connects: Backoff<TeamRef>,
+    /// Teams whose last step changed nothing: its permit, and how many in a
+    /// row. The same step is not repeated until something happens.
+    idle: HashMap<TeamRef, (String, u32)>,
+}
+
+impl State {
+    pub fn new(options: &Options) -> Self {
+        Self {
+            sweep_every: options.sweep,
+            steps_at_once: options.steps.max(1),
+            step_time: options.step_time,
+            ended: Vec::new(),
+            again: Vec::new(),
+            dirty: true,
+            sweep: true,
+            planning: false,
+            plan_after: None,
+            plan_pauses: Backoff::new(options.pause_min, options.pause_max),
+            next: None,
+            next_sweep: None,
+            waiting: VecDeque::new(),
+            connect: VecDeque::new(),
+            busy: HashMap::new(),
+            pauses: Backoff::new(options.pause_min, options.pause_max),
+            connects: Backoff::new(options.pause_min, options.pause_max),
+            idle: HashMap::new(),
+        }
+    }
+
+    pub fn run_ended(&mut self, run: EndedRun) {
+        if !self.busy.is_empty() {
+            self.again.push((run.clone(), self.busy.keys().cloned().collect()));
+        }
+        self.hand_over(run);
+        self.something_happened();
+    }
+
+    fn hand_over(&mut self, run: EndedRun) {
+        if !self.ended.contains(&run) {
+            self.ended.push(run);
+        }
+    }
+
+    /// Events were missed: only a look at everything can tell which.
+    pub fn events_lost(&mut self) {
+        self.sweep = true;
+        self.something_happened();
+    }
+
+    pub fn something_happened(&mut self) {
+        self.dirty = true;
+        self.idle.clear();
+    }
+
+    /// The plan to make now, if one is due and none is being made: the runs
+    /// to hand over, and whether it is a sweep.
+    pub fn take_plan(&mut self, now: Instant) -> Option<(Vec<EndedRun>, bool)> {
+        if self.planning || self.plan_after.is_some_and(|at| at > now) {
+            return None;
+        }
+        if self.next_sweep.is_some_and(|at| at <= now) {
+            self.events_lost();
+        }
+        if self.next.is_some_and(|at| at <= now) {
+            self.next = None;
+            self.something_happened();
+        }
+        if !self.dirty {
+            return None;
+        }
+        self.planning = true;
+        self.dirty = false;
+        Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
+    }
+
+    pub fn planned(&mut self, plan: Plan, now: Instant) {
+        self.planning = false;
+        self.plan_after = None;
+        self.plan_pauses.clear(&());
+        // Any plan looks at all unfinished work, but only a sweep asks the
+        // host about runs that nobody reported: the time of the next one runs
+        // from the last one that succeeded.
+        if self.next_sweep.is_none_or(|at| at <= now) {
+            self.next_sweep = Some(now + self.sweep_every);
+        }
+        self.next = Some(now + Duration::from_millis(plan.next_ms.into()).max(SHORTEST));
+        let named: HashSet<&TeamRef> = plan.connect.iter().collect();
+        self.connects.retain(|team| named.contains(team));
+        self.connect = plan.connect.into();
+        self.waiting = plan.steps.into();
+    }
+
+    /// Everything that this plan was given goes into the next one.
+    pub fn plan_failed(&mut self, took: Vec<EndedRun>, sweep: bool, now: Instant) {
+        self.planning = false;
+        let newer = std::mem::replace(&mut self.ended, took);
+        for run in newer {
+            self.hand_over(run);
+        }
+        self.sweep |= sweep;
+        self.dirty = true;
+        self.plan_after = Some(now + self.plan_pauses.add(&(), now));
+    }
+
+    /// The next task to start, marked as under way.
+    pub fn take_start(&mut self, now: Instant, reconnect: bool) -> Option<Start> {
+        if self.busy.len() >= self.steps_at_once {
+            return None;
+        }
+        while let Some(team) = self.connect.pop_front() {
+            if !reconnect {
+                continue;
+            }
+            if let Some(again) = self.busy.get_mut(&team) {
+                *again = true;
+            } else if let Some(until) = self.connects.until(&team, now) {
+                self.plan_by(until);
+            } else {
+                self.busy.insert(team.clone(), false);
+                return Some(Start::Connect { team });
+            }
+        }
+        while let Some(Step { team, permit }) = self.waiting.pop_front() {
+            if let Some(again) = self.busy.get_mut(&team) {
+                *again = true;
+            } else if let Some(until) = self.pauses.until(&team, now) {
+                self.plan_by(until);
+            } else if !self.is_idle(&team, &permit) {
+                self.busy.insert(team.clone(), false);
+                return Some(Start::Step { team, permit });
+            }
+        }
+        None
+    }
+
+    fn is_idle(&self, team: &TeamRef, permit: &str) -> bool {
+        self.idle.get(team).is_some_and(|(last, times)| last == permit || *times >= IDLE_STEPS)
+    }
+
+    fn plan_by(&mut self, at: Instant) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    /// A step that changed something, or during which its team was planned
+    /// again, lets that team go on at once; after any other only the rest of
+    /// the plan may look different.
+    pub fn step_ended(&mut self, team: &TeamRef, permit: String, changed: bool) {
+        self.pauses.clear(team);
+        if self.release(team) || changed {
+            self.idle.remove(team);
+        } else {
+            let times = self.idle.get(team).map_or(0, |(_, times)| *times) + 1;
+            self.idle.insert(team.clone(), (permit, times));
+        }
+        self.dirty = true;
+    }
+
+    /// Answers with the pause of this team.
+    pub fn step_failed(&mut self, team: &TeamRef, now: Instant) -> Duration {
+        self.release(team);
+        let pause = self.pauses.add(team, now);
+        self.dirty = true;
+        pause
+    }
+
+    /// A team that stays unconnected after an attempt is tried again after a
+    /// pause that grows; it is forgotten once a plan does not name the team.
+    pub fn connect_ended(&mut self, team: &TeamRef, connected: bool, now: Instant) -> Duration {
+        let again = self.release(team);
+        let pause = self.connects.add(team, now);
+        if connected {
+            self.idle.remove(team);
+            self.pauses.clear(team);
+        }
+        self.dirty |= connected || again;
+        self.plan_by(now + pause);
+        pause
+    }
+
+    /// The team's step is over. True: the team was planned again meanwhile.
+    fn release(&mut self, team: &TeamRef) -> bool {
+        for (_, steps) in &mut self.again {
+            steps.remove(team);
+        }
+        let over: Vec<EndedRun> =
+            self.again.extract_if(.., |(_, steps)| steps.is_empty()).map(|(run, _)| run).collect();
+        if !over.is_empty() {
+            self.something_happened();
+        }
+        for run in over {
+            self.hand_over(run);
+        }
+        self.busy.remove(team).unwrap_or(false)
+    }
+
+    /// When to look again although no event arrives.
+    pub fn wake_at(&self, now: Instant) -> Instant {
+        let far = now + self.sweep_every;
+        if self.planning {
+            return far;
+        }
+        if let Some(at) = self.plan_after.filter(|at| *at > now) {
+            return at;
+        }
+        [self.next, self.next_sweep].into_iter().flatten().min().unwrap_or(far)
+    }
+}

@@ -1,0 +1,210 @@
+//! `cargo verify`: everything that must hold before a change is merged, in one
+//! command, with live output. Every check runs, also after one has failed;
+//! nothing is skipped in silence. The last line counts them.
+
+mod licences;
+mod tree;
+
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+const WASM_TARGET: &str = "wasm32-wasip2";
+
+/// How often something was counted: a plain check counts once, the test
+/// suites once a test.
+struct Count {
+    passed: usize,
+    failed: usize,
+    note: String,
+}
+
+impl Count {
+    fn check(note: impl Into<String>) -> Self {
+        Self { passed: 1, failed: 0, note: note.into() }
+    }
+}
+
+type Check = fn(&Path) -> Result<Count>;
+
+/// In the order in which they run: what fails fast goes first.
+const CHECKS: [(&str, Check); 8] = [
+    ("wasm target", wasm_target),
+    ("formatting", formatting),
+    ("file lengths", tree::lengths),
+    ("words", tree::words),
+    ("licences", licences::check),
+    ("clippy of the workspace", clippy),
+    ("clippy of the component", clippy_component),
+    ("tests", tests),
+];
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root.canonicalize().unwrap_or(root);
+    let begun = Instant::now();
+    let mut rows: Vec<(&str, Result<Count>, Duration)> = Vec::new();
+    for (name, check) in CHECKS {
+        println!("\n== {name}");
+        let _ = std::io::stdout().flush();
+        let start = Instant::now();
+        let result = check(&root);
+        match &result {
+            Ok(count) => println!("{}", count.note),
+            Err(error) => println!("FAILED: {error:#}"),
+        }
+        rows.push((name, result, start.elapsed()));
+    }
+    let (passed, failed) = rows.iter().fold((0, 0), |(passed, failed), (_, result, _)| match result {
+        Ok(count) => (passed + count.passed, failed + count.failed),
+        Err(_) => (passed, failed + 1),
+    });
+    println!("\n== summary ({})", seconds(begun.elapsed()));
+    for (name, result, took) in &rows {
+        let (mark, note) = match result {
+            Ok(count) if count.failed == 0 => ("ok  ", count.note.clone()),
+            Ok(count) => ("FAIL", count.note.clone()),
+            Err(error) => ("FAIL", format!("{error:#}").lines().next().unwrap_or_default().to_owned()),
+        };
+        println!("{mark} {name:<24} {:>7}  {note}", seconds(*took));
+    }
+    let ran: Vec<String> = rows.iter().map(|(name, _, took)| format!("{name} {}", seconds(*took))).collect();
+    println!("ran: {}", ran.join(", "));
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(60) {
+        format!("{:.1}s", time.as_secs_f64())
+    } else {
+        format!("{}m{:02}s", time.as_secs() / 60, time.as_secs() % 60)
+    }
+}
+
+/// The cargo that runs this program, so that all artefacts are shared with it.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    if std::io::stdout().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The component's target, installed when rustup can.
+fn wasm_target(root: &Path) -> Result<Count> {
+    let sysroot = output(Command::new("rustc").current_dir(root).args(["--print", "sysroot"]))?;
+    let libraries = PathBuf::from(sysroot.trim()).join("lib/rustlib").join(WASM_TARGET);
+    if libraries.is_dir() {
+        return Ok(Count::check(format!("{WASM_TARGET} is installed")));
+    }
+    let installed = run(Command::new("rustup").current_dir(root).args(["target", "add", WASM_TARGET]));
+    if let Err(error) = installed {
+        bail!("install Rust's standard library for {WASM_TARGET} (rustup target add {WASM_TARGET}): {error}");
+    }
+    Ok(Count::check(format!("{WASM_TARGET} was installed by rustup")))
+}
+
+fn formatting(root: &Path) -> Result<Count> {
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    Ok(Count::check("formatted"))
+}
+
+fn clippy(root: &Path) -> Result<Count> {
+    run(cargo(root).args(["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    Ok(Count::check("no warnings"))
+}
+
+/// The half of the plugin that only exists in the component.
+fn clippy_component(root: &Path) -> Result<Count> {
+    let target = ["clippy", "--release", "-p", "agent-teams-plugin", "--lib", "--target", WASM_TARGET];
+    run(cargo(root).args(target).args(["--", "-D", "warnings"]))?;
+    Ok(Count::check(format!("no warnings on {WASM_TARGET}")))
+}
+
+/// Every test of the workspace: the domain natively, the host, and from
+/// outside the component, HTTP, the command line and the kill tests. One
+/// command, since another choice of packages would build other features.
+fn tests(root: &Path) -> Result<Count> {
+    let mut child = cargo(root)
+        .args(["test", "--release", "--workspace", "--no-fail-fast"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let stdout = child.stdout.take().context("no output of the tests")?;
+    let mut seen = Seen::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        println!("{line}");
+        seen.line(&line);
+    }
+    let status = child.wait()?;
+    ensure!(seen.suites > 0, "no test ran; does the workspace build?");
+    ensure!(status.success() || seen.failed > 0, "the tests could not all be built or run: {status}");
+    let Seen { passed, failed, suites, ignored } = seen;
+    let mut note = format!("{passed} tests of {suites} suites passed, {failed} failed");
+    if !ignored.is_empty() {
+        note.push_str(&format!("; not run, since they must be asked for: {}", ignored.join(", ")));
+    }
+    Ok(Count { passed, failed, note })
+}
+
+/// What the test programs reported.
+#[derive(Default)]
+struct Seen {
+    passed: usize,
+    failed: usize,
+    suites: usize,
+    ignored: Vec<String>,
+}
+
+impl Seen {
+    /// Reads lines such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+    fn line(&mut self, line: &str) {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            let number = |what: &str| -> usize {
+                let before = result.split(what).next().unwrap_or_default().trim_end();
+                before.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
+            };
+            self.suites += 1;
+            self.passed += number("passed;");
+            self.failed += number("failed;");
+        } else if let Some((name, how)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+            && how.starts_with("ignored")
+        {
+            self.ignored.push(name.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        let mut seen = Seen::default();
+        seen.line("test a::b ... ok");
+        seen.line("test a::c ... ignored, needs a model server");
+        seen.line("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.05s");
+        seen.line("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
+        assert_eq!((seen.passed, seen.failed, seen.suites), (15, 2, 2));
+        assert_eq!(seen.ignored, ["a::c"]);
+    }
+}
