@@ -1,4 +1,10 @@
-//! The harness of the tests from outside.
+//! The harness of the tests from outside: a scriptable host of agents, a
+//! native host of the component's logic, and the component over real storage.
+
+pub mod clock;
+pub mod double;
+pub mod harness;
+pub mod native;
 
 /// A component with the contract and none of the logic, which behaves and
 /// misbehaves on request; see `tests/guest`.

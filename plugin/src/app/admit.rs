@@ -10,7 +10,7 @@ use super::finish::{Ending, finish};
 use super::freeze::freeze;
 use super::topic;
 use crate::domain::error::Result;
-use crate::domain::job::{Failure, Phase, Wait};
+use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::schedule;
 use crate::host::{RunError, Runs};
@@ -74,11 +74,11 @@ fn ready(runs: &dyn Runs, job: &Job) -> Ready {
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
         Phase::Answered { answer, .. } => {
-            let same = match &answer.wait {
-                Wait::Question { id, .. } => state.open_question.as_ref().is_some_and(|q| &q.id == id),
-                Wait::Interrupts { open } => open.iter().all(|o| state.interrupts.iter().any(|i| i.id == o.id)),
-            };
-            if same { Ready::Yes } else { Ready::Never(changed()) }
+            if collect::still_open(&answer.wait, &state) {
+                Ready::Yes
+            } else {
+                Ready::Never(changed())
+            }
         }
         _ if open() => Ready::Hold {
             code: "conversation_has_open_question",

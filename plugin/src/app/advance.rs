@@ -11,7 +11,7 @@ use super::collect::{self, Seen};
 use super::finish::{Ending, finish};
 use super::{admit, connect, settings, topic};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{Hold, Phase};
+use crate::domain::job::{Hold, Phase, Wait};
 use crate::domain::machine::{Event, step};
 use crate::domain::{ids, limits};
 use crate::host::{Host, Runs};
@@ -169,7 +169,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             ending = Some(Ending::Failed(failure.clone()));
             Event::Failed
         }
-        Seen::Lost => Event::Lost { key: run_key(team, &job) },
+        Seen::Lost => Event::Lost { key: run_key(team, &job)?, answer: job.answer.clone() },
         Seen::CancelAccepted { run } => {
             // The run may have been found only now.
             if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
@@ -180,6 +180,11 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Stopped => return Ok(false),
     };
     let Some(phase) = step(&job.phase, event) else { return Ok(false) };
+    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen
+        && sent_a_message(&before)
+    {
+        job.message_run = Some(run.clone());
+    }
     job.phase = phase;
     job.hold = match seen {
         Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
@@ -202,18 +207,32 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
 const UNKNOWN: &str =
     "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
 
-/// The key of a job's newest attempt.
-pub fn run_key(team: &TeamTx, job: &Job) -> String {
-    match &job.phase {
-        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
-        Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
-        _ => ids::run_key(&team.team.nonce, &job.id),
+/// Whether the newest input of such a phase was a message: whose run is named
+/// next carries it.
+fn sent_a_message(phase: &Phase) -> bool {
+    match phase {
+        Phase::Starting => true,
+        Phase::Resuming { answer, .. } => matches!(answer.wait, Wait::Question { .. }),
+        _ => false,
     }
 }
 
-/// The next hold: a longer pause after each refusal in a row.
+/// The key of a job's newest attempt.
+pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
+    Ok(match &job.phase {
+        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
+        Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
+        // What runs may have begun with an answer: the frozen input knows.
+        _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
+            Some(frozen) => frozen.key,
+            None => ids::run_key(&team.team.nonce, &job.id),
+        },
+    })
+}
+
+/// The next hold: a longer pause after each refusal of the same kind in a row.
 pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
-    let tries = job.hold.as_ref().map_or(0, |h| h.tries).saturating_add(1);
+    let tries = job.tries(code);
     Hold { code: code.into(), message: message.into(), tries, next_at: now.saturating_add(limits::pause_ms(tries)) }
 }
 

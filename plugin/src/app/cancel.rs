@@ -29,7 +29,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
         let team = TeamTx::load(db, ctx.owner(), &cancel.team_id)?;
         let mut job = team.job_by_id(&cancel.job_id)?;
         let before = job.phase.clone();
-        let Some(phase) = step(&before, Event::Cancel { key: run_key(&team, &job) }) else {
+        let Some(phase) = step(&before, Event::Cancel { key: run_key(&team, &job)? }) else {
             return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
         };
         let question = matches!(before, Phase::Waiting { .. } | Phase::Answered { .. });

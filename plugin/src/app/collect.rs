@@ -92,17 +92,16 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
             return later(
                 "host_timeout",
                 "The host did not answer in time; it is asked again with the same key.",
-                false,
+                often(job, "host_timeout"),
             );
         }
-        RunError::Other(why) if attempt == Attempt::First => {
+        RunError::Other(_) if attempt == Attempt::First => {
             return later(
                 "host_unclear",
-                &format!("The host's answer was unclear ({why}); it is asked again with the same key."),
+                &format!("The host's answer was unclear ({}); it is asked again with the same key.", say(&error)),
                 false,
             );
         }
-        RunError::Other(_) => return Seen::Lost,
         _ => {}
     }
     if attempt == Attempt::Again && error != RunError::KeyConflict {
@@ -112,7 +111,8 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
             Err(RunError::NotFound(_)) => {}
             Err(RunError::Other(_)) => return Seen::Lost,
             Err(other) => {
-                let disconnect = matches!(other, RunError::Denied(_)) && job.member.is_some();
+                let denied = matches!(other, RunError::Denied(_)) && job.member.is_some();
+                let disconnect = denied || often(job, "host_unclear");
                 return later(
                     "host_unclear",
                     &format!("Whether the run exists is not known yet ({}).", say(&other)),
@@ -136,8 +136,7 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
             not_now("denied", format!("The host denies access: {why}. Resolve it, then reconnect."), true)
         }
         RunError::Denied(_) | RunError::NotFound(_) if !member => {
-            let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
-            if tries >= limits::RECEIPT_TRIES {
+            if job.tries("conversation_denied") >= limits::RECEIPT_TRIES {
                 return Seen::Never(Failure {
                     code: "conversation_denied".into(),
                     message: format!("The conversation that asked cannot be reached: {why}."),
@@ -158,14 +157,15 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
             message: "The host knows this job's key with another input. Inspect the conversation.".into(),
         }),
         _ => {
-            let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
-            not_now(
-                "host_unavailable",
-                format!("The host cannot start it now: {why}."),
-                tries >= limits::FAILURES_TO_DISCONNECT,
-            )
+            not_now("host_unavailable", format!("The host cannot start it now: {why}."), often(job, "host_unavailable"))
         }
     }
+}
+
+/// Whether this refusal, of a kind that has come again and again, disconnects
+/// the team.
+fn often(job: &Job, code: &str) -> bool {
+    job.tries(code) >= limits::FAILURES_TO_DISCONNECT
 }
 
 /// Asks the host about a job that is under way.
@@ -202,14 +202,15 @@ fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
         return match runs.get(&job.thread, run) {
             Ok(found) if ended(found.status) => Seen::Stopped,
             Ok(_) => Seen::Nothing,
-            Err(RunError::NotFound(_)) => Seen::Stopped,
+            Err(RunError::NotFound(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         };
     }
     match runs.cancel(&job.thread, run) {
         Ok(Cancellation::Stopped) => Seen::Stopped,
         Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
-        Err(RunError::NotFound(_)) => Seen::Stopped,
+        // Known once and not found any more: nobody can say that it ended.
+        Err(RunError::NotFound(_)) => Seen::Lost,
         Err(error) => cannot_ask(job, &error),
     }
 }
@@ -228,8 +229,8 @@ fn cannot_ask(job: &Job, error: &RunError) -> Seen {
             job.member.is_some(),
         );
     }
-    let tries = job.hold.as_ref().map_or(0, |h| h.tries) + 1;
-    later("host_unavailable", &format!("The host cannot be asked now: {why}."), tries >= limits::FAILURES_TO_DISCONNECT)
+    let disconnect = often(job, "host_unavailable");
+    later("host_unavailable", &format!("The host cannot be asked now: {why}."), disconnect)
 }
 
 /// What a run's status, and where it ended its conversation, mean.
@@ -251,8 +252,8 @@ fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
         RunStatus::Cancelled => failed("run_cancelled", "The member's run was cancelled in its conversation.".into()),
         RunStatus::Interrupted | RunStatus::Succeeded => {
             let message = job.message.as_deref().unwrap_or("");
-            match runs.state(&job.thread, Some((message, Some(&run.id)))) {
-                Ok(state) => read_turn(&run.id, &state),
+            match runs.state(&job.thread, Some((message, Some(stamped(job, run))))) {
+                Ok(state) => read_turn(run, &state),
                 Err(RunError::NotFound(why)) => failed(
                     "not_attributable",
                     format!("The conversation is gone: {why}. Inspect it before you rely on anything."),
@@ -263,10 +264,34 @@ fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
     }
 }
 
+/// The run that a host stamps on the job's newest message: the one that the
+/// message started, which an answered interrupt may have left behind.
+fn stamped<'j>(job: &'j Job, run: &'j Run) -> &'j str {
+    let sent = match &job.phase {
+        Phase::Starting => true,
+        Phase::Resuming { answer, .. } | Phase::Unknown { answer: Some(answer), .. } => {
+            matches!(answer.wait, Wait::Question { .. })
+        }
+        _ => false,
+    };
+    if sent { &run.id } else { job.message_run.as_deref().unwrap_or(&run.id) }
+}
+
+/// Whether everything that was asked is still what the conversation asks.
+pub fn still_open(wait: &Wait, state: &ThreadState) -> bool {
+    match wait {
+        Wait::Question { id, .. } => state.open_question.as_ref().is_some_and(|q| &q.id == id),
+        Wait::Interrupts { open } => open
+            .iter()
+            .all(|asked| state.interrupts.iter().any(|i| i.id == asked.id && i.checkpoint == asked.checkpoint)),
+    }
+}
+
 /// Reads a job's result from the turn that begins with its own message. An
 /// answer is the job's only if that message is there and no other human
 /// message follows it.
-fn read_turn(run: &str, state: &ThreadState) -> Seen {
+fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
+    let run = ended.id.as_str();
     let failed = |code: &str, message: &str| Seen::Ended {
         run: run.into(),
         ending: Ending::Failed(Failure { code: code.into(), message: message.into() }),
@@ -299,6 +324,12 @@ fn read_turn(run: &str, state: &ThreadState) -> Seen {
     if let Some(q) = asked.or(state.open_question.as_ref()) {
         let wait = Wait::Question { id: q.id.clone(), text: q.text.clone(), options: q.options.clone() };
         return Seen::Asked { run: run.into(), wait };
+    }
+    if ended.status == RunStatus::Interrupted {
+        return failed(
+            "not_attributable",
+            "The run stopped at an interrupt that is not open any more: it was answered in the conversation itself. Inspect the conversation.",
+        );
     }
     let answer = state.messages.iter().rev().find(|m| m.role == Role::Assistant).map(|m| text::trim(&m.text));
     match answer {

@@ -26,6 +26,7 @@ pub enum Ending {
 /// everything that follows, in the caller's commit.
 pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: u64) -> Result<Job> {
     job.hold = None;
+    job.answer = None;
     job.completed_at = Some(now);
     let kind = match ending {
         Ending::Completed { run, answer } => {
@@ -94,6 +95,8 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         hold: None,
         seq: 0,
         message: None,
+        message_run: None,
+        answer: None,
         input: None,
         answers: Vec::new(),
         result: None,

@@ -23,7 +23,12 @@ pub fn freeze(team: &TeamTx, job: &mut Job) -> Result<Frozen> {
     };
     if let FrozenInput::Message { id, .. } = &frozen.input {
         job.message = Some(id.clone());
+        job.message_run = None;
     }
+    job.answer = match &job.phase {
+        Phase::Answered { answer, .. } => Some(answer.clone()),
+        _ => None,
+    };
     let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
     job.input = Some(ids::digest("input", &[&stored]));
     team.db.put_text(&team.keys.input(job.n), &stored)?;

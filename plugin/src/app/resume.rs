@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, topic, view};
+use super::{Ctx, collect, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Answer, Phase, Wait};
 use crate::domain::machine::{Event, step};
@@ -25,6 +25,11 @@ pub struct Resume {
     pub job_id: String,
     /// Names this answer, so that a retry answers nothing twice.
     pub request_id: String,
+    /// The id of the question, or of one of the interrupts, that is answered,
+    /// as the job shows it: if it is not open any more, nothing is answered.
+    /// Absent: whatever is open.
+    #[serde(default)]
+    pub question_id: Option<String>,
     /// A text of at most 4,000 characters and 8,000 bytes, or for an
     /// interrupt a JSON value of at most 8,000 bytes.
     pub response: Value,
@@ -71,11 +76,11 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
     let digest = ids::digest("answer", &[&given]);
     let job = read(ctx.host, |db| TeamTx::load(db, ctx.owner(), &resume.team_id)?.job_by_id(&resume.job_id))?;
     // Whoever answered in the conversation itself has changed the question.
-    if let Phase::Waiting { wait: Wait::Question { id, .. }, .. } = &job.phase
+    if let Phase::Waiting { wait, .. } = &job.phase
         && !job.answers.iter().any(|(given, _)| *given == request_id)
     {
         match runs.state(&job.thread, None) {
-            Ok(state) if state.open_question.as_ref().is_none_or(|q| &q.id != id) => return Err(changed()),
+            Ok(state) if !collect::still_open(wait, &state) => return Err(changed()),
             Err(RunError::Denied(_)) => {
                 return Err(Error::denied(
                     "denied",
@@ -98,6 +103,11 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
             );
         }
         let Phase::Waiting { wait, .. } = &job.phase else { return Err(not_waiting(&job.phase)) };
+        if let Some(about) = resume.question_id.as_deref().filter(|id| !id.is_empty())
+            && !names(wait, about)
+        {
+            return Err(changed());
+        }
         let answer_text = check_response(wait, &resume.response)?;
         let answer = Answer {
             request_id: request_id.clone(),
@@ -119,6 +129,14 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         ctx.host.publish(ctx.owner(), &topic(&resume.team_id), revision);
     }
     Ok(reply)
+}
+
+/// Whether this id is one of what is asked.
+fn names(wait: &Wait, id: &str) -> bool {
+    match wait {
+        Wait::Question { id: asked, .. } => asked == id,
+        Wait::Interrupts { open } => open.iter().any(|one| one.id == id),
+    }
 }
 
 fn not_waiting(phase: &Phase) -> Error {

@@ -205,6 +205,8 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         hold: None,
         seq: 0,
         message: None,
+        message_run: None,
+        answer: None,
         input: None,
         answers: Vec::new(),
         result: None,

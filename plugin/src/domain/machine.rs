@@ -28,8 +28,9 @@ pub enum Event {
     CancelAccepted,
     /// The run ended, or never began, after a cancel.
     Stopped,
-    /// The run was known and is not any more.
-    Lost { key: String },
+    /// The run was known and is not any more, or nobody can tell whether there
+    /// is one. `answer`: what its input carried, if not the request.
+    Lost { key: String, answer: Option<Answer> },
     /// A person says that it failed; the owner may for an unknown outcome, the
     /// operator for whatever holds a slot.
     SettleFailed,
@@ -77,10 +78,10 @@ pub fn step(phase: &Phase, event: Event) -> Option<Phase> {
         (P::Cancelling { run, key, accepted: false }, E::CancelAccepted) => P::Cancelling { run, key, accepted: true },
         (P::Cancelling { .. }, E::Stopped) => P::Cancelled,
 
-        (P::Starting, E::Lost { key }) => P::Unknown { run: None, key, answer: None },
-        (P::Resuming { run, answer }, E::Lost { key }) => P::Unknown { run: Some(run), key, answer: Some(answer) },
-        (P::Running { run }, E::Lost { key }) => P::Unknown { run: Some(run), key, answer: None },
-        (P::Cancelling { run, .. }, E::Lost { key }) => P::Unknown { run, key, answer: None },
+        (P::Starting, E::Lost { key, .. }) => P::Unknown { run: None, key, answer: None },
+        (P::Resuming { run, answer }, E::Lost { key, .. }) => P::Unknown { run: Some(run), key, answer: Some(answer) },
+        (P::Running { run }, E::Lost { key, answer }) => P::Unknown { run: Some(run), key, answer },
+        (P::Cancelling { run, .. }, E::Lost { key, answer }) => P::Unknown { run, key, answer },
 
         _ => return None,
     })
@@ -130,7 +131,7 @@ mod tests {
             Event::Cancel { key: "k".into() },
             Event::CancelAccepted,
             Event::Stopped,
-            Event::Lost { key: "k".into() },
+            Event::Lost { key: "k".into(), answer: Some(answer()) },
             Event::SettleFailed,
             Event::SettleRetry,
         ]

@@ -9,10 +9,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::app::{Park, Reply};
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Error, Kind, Result};
 
 /// A tool or an action as it is described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,32 +48,36 @@ impl Outcome {
 /// JSON are refused by name. An optional argument that is `null` counts as
 /// absent.
 pub fn parse<T: DeserializeOwned>(arguments: &str) -> Result<T> {
-    let value: Value = match serde_json::from_str(if arguments.is_empty() { "{}" } else { arguments }) {
-        Ok(value) => value,
-        Err(e) => {
-            return Err(Error::invalid(
-                "bad_json",
-                "",
-                format!("The arguments are not valid JSON ({e}). Send one JSON object."),
-            ));
-        }
-    };
-    if !value.is_object() {
-        return Err(Error::invalid("bad_json", "", "The arguments must be one JSON object."));
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    if !text.trim_start().starts_with('{') {
+        return Err(Error::new(Kind::Invalid, "bad_json", "The arguments must be one JSON object."));
     }
-    serde_json::from_value(value).map_err(|e| wrong(&e.to_string()))
+    let mut json = serde_json::Deserializer::from_str(text);
+    let parsed = serde_path_to_error::deserialize(&mut json).map_err(|e| wrong(&e.path().to_string(), e.inner()))?;
+    json.end().map_err(|e| wrong(".", &e))?;
+    Ok(parsed)
 }
 
-/// Turns the parser's words into a refusal that names the field.
-fn wrong(message: &str) -> Error {
-    let quoted = message.split('`').nth(1).unwrap_or("").to_string();
-    let code = if message.starts_with("unknown field") {
-        "unknown_field"
-    } else if message.starts_with("missing field") {
-        "missing_field"
-    } else {
-        "wrong_type"
+/// Turns the parser's words into a refusal that names the field, as a path.
+fn wrong(path: &str, error: &serde_json::Error) -> Error {
+    let at = if path == "." { "" } else { path };
+    let said = error.to_string();
+    // The place in the text helps nobody who made it from a value.
+    let message = said.rfind(" at line ").map_or(said.as_str(), |end| &said[..end]);
+    let named = message.split('`').nth(1).unwrap_or("");
+    let code = match () {
+        () if !error.is_data() => "bad_json",
+        () if message.starts_with("unknown field") => "unknown_field",
+        () if message.starts_with("missing field") => "missing_field",
+        () if message.starts_with("duplicate field") => "duplicate_field",
+        () => "wrong_type",
     };
-    let field = if code == "wrong_type" { String::new() } else { quoted };
-    Error::invalid(code, field, format!("The arguments are wrong: {message}."))
+    let field = match code {
+        "bad_json" | "wrong_type" => at.to_string(),
+        _ if at == named || at.ends_with(&format!(".{named}")) => at.to_string(),
+        _ if at.is_empty() => named.to_string(),
+        _ => format!("{at}.{named}"),
+    };
+    let refusal = Error::new(Kind::Invalid, code, format!("The arguments are wrong: {message}."));
+    if field.is_empty() { refusal } else { refusal.at(field) }
 }

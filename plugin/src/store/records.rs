@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::domain::job::{Failure, Hold, JobKind, Phase, Source};
+use crate::domain::job::{Answer, Failure, Hold, JobKind, Phase, Source};
 
 /// The format of the whole store.
 pub const STORE_FORMAT: u32 = 1;
@@ -145,10 +145,17 @@ pub struct Job {
     pub hold: Option<Hold>,
     /// Place in its conversation.
     pub seq: u32,
-    /// The human message that carried the newest input, and the run stamped on
-    /// it: where the turn begins.
+    /// The human message that carried the newest input: where the turn begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The run that this message started, which a host that rewrites message
+    /// ids stamps on it. A resumed interrupt goes on in another run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_run: Option<String>,
+    /// The answer that the newest input carries; absent for the request itself
+    /// and once the job is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
     /// Digest of the frozen input, kept when the input is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
@@ -165,6 +172,13 @@ pub struct Job {
     pub created_at: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<u64>,
+}
+
+impl Job {
+    /// Which refusal of this kind in a row the next one is, from 1.
+    pub fn tries(&self, code: &str) -> u32 {
+        self.hold.as_ref().filter(|h| h.code == code).map_or(0, |h| h.tries).saturating_add(1)
+    }
 }
 
 fn is_zero(n: &u32) -> bool {

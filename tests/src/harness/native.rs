@@ -1,0 +1,141 @@
+//! The component's logic as a library, over the in-memory store.
+
+use agent_teams_host::contract::{self, Caller, EndedRun, ErrorKind, MentionMessage, Plan, Refusal, TeamRef};
+use agent_teams_plugin::app::{self, Ctx};
+use agent_teams_plugin::domain::error::{Error, Kind};
+use agent_teams_plugin::exports;
+use agent_teams_plugin::host::{Host, Runs};
+use serde_json::Value;
+
+use crate::clock::FakeClock;
+use crate::double::Double;
+use crate::native::{MemoryStore, NativeHost};
+
+pub(super) struct Native {
+    host: NativeHost,
+}
+
+fn refusal(error: Error) -> Refusal {
+    let kind = match error.kind {
+        Kind::Invalid => ErrorKind::Invalid,
+        Kind::NotFound => ErrorKind::NotFound,
+        Kind::Denied => ErrorKind::Denied,
+        Kind::Conflict => ErrorKind::Conflict,
+        Kind::Limit => ErrorKind::Limit,
+        Kind::Unavailable => ErrorKind::Unavailable,
+        Kind::Unknown => ErrorKind::Unknown,
+        Kind::Internal => ErrorKind::Internal,
+    };
+    Refusal { kind, code: error.code.into(), message: error.message, field: error.field, detail: error.detail }
+}
+
+fn text(reply: Value) -> String {
+    reply.to_string()
+}
+
+fn guest(caller: &Caller) -> app::Caller {
+    app::Caller {
+        owner: caller.owner.clone(),
+        thread: caller.thread.clone(),
+        ancestors: caller.ancestors.clone(),
+        run: caller.run.clone(),
+        call: caller.call.clone(),
+    }
+}
+
+impl Native {
+    pub fn new(clock: FakeClock, seed: u64, settings: &str) -> Self {
+        let host = NativeHost::new(MemoryStore::default(), clock, seed);
+        host.set_settings(settings);
+        let native = Self { host };
+        native.open().unwrap_or_else(|e| panic!("open: {e}"));
+        native
+    }
+
+    pub fn host(&self) -> &NativeHost {
+        &self.host
+    }
+
+    pub fn settings(&self) -> String {
+        self.host.settings()
+    }
+
+    pub fn restart(&mut self, settings: &str) {
+        self.host = self.host.restarted();
+        self.host.set_settings(settings);
+        self.open().unwrap_or_else(|e| panic!("open: {e}"));
+    }
+
+    pub fn open(&self) -> Result<(), Refusal> {
+        app::open::open(&self.host).map_err(refusal)
+    }
+
+    pub fn action(
+        &self,
+        double: &Double,
+        caller: &Caller,
+        runs: bool,
+        action: &str,
+        payload: &str,
+    ) -> Result<String, Refusal> {
+        let runs = runs.then(|| self.host.runs(double, &caller.owner));
+        let runs = runs.as_ref().map(|r| r as &dyn Runs);
+        let caller = guest(caller);
+        exports::actions::call(Ctx { host: &self.host, caller: &caller, runs }, action, payload).map_err(refusal)
+    }
+
+    pub fn tool(&self, caller: &Caller, tool: &str, arguments: &str) -> Result<String, Refusal> {
+        let caller = guest(caller);
+        let ctx = Ctx { host: &self.host, caller: &caller, runs: None };
+        exports::tools::call(ctx, tool, arguments).map_err(refusal)
+    }
+
+    pub fn mention(&self, double: &Double, caller: &Caller, message: &MentionMessage) -> Result<String, Refusal> {
+        let runs = self.host.runs(double, &caller.owner);
+        let caller = guest(caller);
+        let references = message
+            .references
+            .iter()
+            .map(|r| app::mention::Reference { team: r.team.clone(), member: r.member.clone() });
+        let mention = app::mention::Mention {
+            id: message.id.clone(),
+            text: message.text.clone(),
+            references: references.collect(),
+        };
+        let ctx = Ctx { host: &self.host, caller: &caller, runs: Some(&runs) };
+        app::mention::dispatch(ctx, &mention).map(text).map_err(refusal)
+    }
+
+    pub fn plan(&self, ended: &[EndedRun], sweep: bool) -> Result<Plan, Refusal> {
+        let ended: Vec<app::plan::EndedRun> =
+            ended.iter().map(|e| app::plan::EndedRun { thread: e.thread.clone(), run: e.run.clone() }).collect();
+        let plan = app::plan::plan(&self.host, &ended, sweep).map_err(refusal)?;
+        let team = |owner: String, team: String| TeamRef { owner, team };
+        Ok(Plan {
+            steps: plan
+                .steps
+                .into_iter()
+                .map(|s| contract::Step { team: team(s.owner, s.team), permit: s.permit })
+                .collect(),
+            connect: plan.connect.into_iter().map(|(o, t)| team(o, t)).collect(),
+            next_ms: plan.next_ms,
+        })
+    }
+
+    pub fn advance(&self, step: &contract::Step) -> Result<bool, Refusal> {
+        app::advance::advance(&self.host, &step.team.owner, &step.team.team, &step.permit).map_err(refusal)
+    }
+
+    pub fn slots(&self) -> Result<String, Refusal> {
+        app::settle::slots(&self.host).map(text).map_err(refusal)
+    }
+
+    pub fn settle(&self, owner: &str, team: &str, job: &str) -> Result<String, Refusal> {
+        app::settle::settle_as_operator(&self.host, owner, team, job).map(text).map_err(refusal)
+    }
+
+    pub fn connect(&self, double: &Double, owner: &str, team: &str) -> Result<(), Refusal> {
+        let runs = self.host.runs(double, owner);
+        app::connect::ensure(&self.host, owner, team, &runs).map_err(refusal)
+    }
+}

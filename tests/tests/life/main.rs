@@ -1,0 +1,13 @@
+//! The life of a team and of its jobs, each test natively and as the
+//! component over SQLite.
+
+mod bounds;
+mod calls;
+mod cancel;
+mod faults;
+mod isolation;
+mod questions;
+mod queue;
+mod rotation;
+mod teams;
+mod texts;
