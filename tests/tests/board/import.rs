@@ -106,7 +106,7 @@ fn a_real_log_of_the_first_version(world: World) {
     send(&board, 0, true, &lines.join("\n")).expect("import");
     assert_eq!(board.ids(), ["task-1"]);
     let task = board.task("task-1");
-    assert_eq!((&task["ownerName"], &task["updatedAt"]), (&json!("lead"), &json!("2026-11-30T12:22:33.854Z")));
+    assert_eq!((&task["ownerName"], &task["updatedAt"]), (&json!("lead"), &json!("2026-11-30T13:22:33.854Z")));
     assert_eq!(board.task("task-2")["status"], "deleted");
     let payload = json!({"team_id": board.team.id});
     let history = world.action("ann", "task_history", payload).expect("history");

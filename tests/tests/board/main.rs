@@ -1,6 +1,7 @@
 //! The task board from outside: natively, and as the component in its engine.
 //! The numbers in the tests' names are the rows that they hold.
 
+mod cost;
 mod history;
 mod import;
 mod oracle;

@@ -137,7 +137,10 @@ fn send(board: &Board, model: &Model, step: &Step) -> Result<Value, String> {
             "edit" => json!({"subject": format!("at {revision}")}),
             "set_dependencies" => json!({"blocked_by": blockers}),
             "reassign" if step.owner == 4 => json!({}),
-            "reassign" => json!({"owner": ["a", "b", "c", "lead"][step.owner]}),
+            "reassign" => {
+                let owner = ["a", "b", "c", "lead"][step.owner];
+                json!({"owner": owner})
+            }
             _ => json!({}),
         };
         board.update(who, &id(step.task), revision, ACTIONS[step.action], more)

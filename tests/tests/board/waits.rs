@@ -221,7 +221,7 @@ fn with_every_slot_taken_and_jobs_queued_waiting_is_in_vain() {
     let board = Board::new(&world);
     world.double.hold(true);
     for n in 0..2 {
-        world.send(&board.team, n, "r");
+        world.send(&board.team, n, &format!("r{n}"));
     }
     world.work();
     let park = parked(wait(&board, 0, json!(60_000)).expect("both slots are taken, and nobody waits for one"));
