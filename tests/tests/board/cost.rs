@@ -131,7 +131,7 @@ impl Host for Counting<'_> {
 
 #[test]
 fn a_change_costs_its_edges_and_not_the_board() {
-    let world = World::native();
+    let world = World::native_with(1, "{\"board_tasks\":1000}");
     let board = Board::new(&world);
     let host = Counting { host: world.native_host().expect("native"), cost: Cell::default() };
     let mut costs: Vec<Vec<Cost>> = Vec::new();
