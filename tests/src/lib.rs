@@ -6,6 +6,8 @@ pub mod double;
 pub mod harness;
 pub mod native;
 
+pub mod sim;
+
 /// A component with the contract and none of the logic, which behaves and
 /// misbehaves on request; see `tests/guest`.
 pub fn guest_component() -> &'static [u8] {

@@ -2,13 +2,14 @@
 //! then ask the host.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::advance::{Step, hold};
 use super::collect::{self, Attempt, Seen, say};
 use super::connect;
 use super::finish::{Ending, finish};
 use super::freeze::freeze;
-use super::topic;
+use super::{plan, topic};
 use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
@@ -31,10 +32,12 @@ enum Ready {
 
 /// Tries to start one job. True: something changed.
 pub fn admit(s: &Step, n: u32) -> Result<bool> {
-    let job = read(s.host, |db| TeamTx::load(db, s.owner, s.team)?.job(n))?;
-    if !job.phase.wants_slot() {
-        return Ok(false);
-    }
+    let job = read(s.host, |db| {
+        let Some(job) = TeamTx::load(db, s.owner, s.team)?.planned_job(n)? else { return Ok(None) };
+        let may = job.phase.wants_slot() && may_start(db, s, &job)?;
+        Ok(may.then_some(job))
+    })?;
+    let Some(job) = job else { return Ok(false) };
     match ready(s.runs, &job) {
         Ready::Yes => {}
         Ready::Hold { code, message, disconnect } => {
@@ -114,8 +117,7 @@ fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
         let team = TeamTx::load(db, s.owner, s.team)?;
         let mut job = team.job(n)?;
         let before = job.phase.clone();
-        let slots = db.scan_prefix(keys::slots(), s.slots)?;
-        if slots.len() >= s.slots as usize || !is_head(db, s.owner, s.team, &job)? {
+        if !may_start(db, s, &job)? {
             return Ok(None);
         }
         let Some(phase) = step(&before, Event::Freeze) else { return Ok(None) };
@@ -133,16 +135,41 @@ fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
     }))
 }
 
-/// The owner had its attempt: it goes to the end of the round.
-fn serve(db: &Db, s: &Step) -> Result<()> {
-    let stored: alloc::vec::Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
-    let mut round: alloc::vec::Vec<String> = stored.into_iter().filter(|o| s.round.contains(o)).collect();
+/// Whether this job may take a slot now: it is the first of its conversation,
+/// and for each owner before its own in the round a slot is left. The steps of
+/// a pass run in any order, so the order of the planned round is held here.
+fn may_start(db: &Db, s: &Step, job: &Job) -> Result<bool> {
+    let taken = db.scan_prefix(keys::slots(), s.slots)?.len();
+    let free = (s.slots as usize).saturating_sub(taken);
+    if free == 0 || !is_head(db, s.owner, s.team, job)? {
+        return Ok(false);
+    }
+    let round = round(db, s)?;
+    let before = round.iter().position(|owner| owner == s.owner).unwrap_or(round.len());
+    Ok(before < free)
+}
+
+/// The stored round: those for whom this step was planned, with new ones last,
+/// and those who have joined it since. Whoever has nothing to start drops out.
+fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
+    let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+    let mut round = Vec::with_capacity(stored.len());
+    for owner in stored {
+        if s.round.contains(&owner) || plan::asks(db, s.host, &owner)? {
+            round.push(owner);
+        }
+    }
     for owner in s.round {
         if !round.contains(owner) {
             round.push(owner.clone());
         }
     }
-    db.put(keys::ROUND, &schedule::served(round, s.owner))
+    Ok(round)
+}
+
+/// The owner had its attempt: it goes to the end of the round.
+fn serve(db: &Db, s: &Step) -> Result<()> {
+    db.put(keys::ROUND, &schedule::served(round(db, s)?, s.owner))
 }
 
 /// Leaves the job in the queue with the reason and a growing pause. The

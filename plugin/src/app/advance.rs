@@ -11,7 +11,7 @@ use super::collect::{self, Seen};
 use super::finish::{Ending, finish};
 use super::{admit, connect, settings, topic};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{Hold, Phase, Wait};
+use crate::domain::job::{Hold, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::{ids, limits};
 use crate::host::{Host, Runs};
@@ -71,15 +71,16 @@ impl Step<'_> {
 
     /// Asks the host about one job and stores what it says.
     fn collect(&self, n: u32) -> Result<bool> {
-        let (job, frozen) = read(self.host, |db| {
+        let planned = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
-            let job = team.job(n)?;
+            let Some(job) = team.planned_job(n)? else { return Ok(None) };
             let frozen: Option<Frozen> = match job.phase {
                 Phase::Starting | Phase::Resuming { .. } => db.get(&team.keys.input(n))?,
                 _ => None,
             };
-            Ok((job, frozen))
+            Ok(Some((job, frozen)))
         })?;
+        let Some((job, frozen)) = planned else { return Ok(false) };
         if !job.phase.holds_slot() {
             return Ok(false);
         }
@@ -117,7 +118,10 @@ impl Step<'_> {
 
     /// The host answers again: whatever held the job is over.
     fn clear_hold(&self, n: u32) -> Result<bool> {
-        let held = read(self.host, |db| Ok(TeamTx::load(db, self.owner, self.team)?.job(n)?.hold.is_some()))?;
+        let held = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            team.has_due_time(&team.job(n)?)
+        })?;
         if !held {
             return Ok(false);
         }
@@ -125,9 +129,10 @@ impl Step<'_> {
         let revision = transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let mut job = team.job(n)?;
-            if job.phase.finished() || job.hold.take().is_none() {
+            if job.phase.finished() {
                 return Ok(None);
             }
+            job.hold = None;
             team.save_job(&job.phase.clone(), &job, now)?;
             team.finish().map(Some)
         })?;
@@ -180,11 +185,6 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Stopped => return Ok(false),
     };
     let Some(phase) = step(&job.phase, event) else { return Ok(false) };
-    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen
-        && sent_a_message(&before)
-    {
-        job.message_run = Some(run.clone());
-    }
     job.phase = phase;
     job.hold = match seen {
         Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
@@ -192,13 +192,20 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
         _ => None,
     };
+    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen {
+        // The run of the newest message; an answered interrupt goes on in another.
+        if job.message_run.is_none() {
+            job.message_run = Some(run.clone());
+        }
+        // The notices that its input carried have arrived with the run.
+        if matches!(before, Phase::Starting | Phase::Unknown { .. }) {
+            drop_notices(team, &job)?;
+        }
+    }
     if job.phase.finished() {
         let ending = ending.unwrap_or(Ending::Cancelled { note: None });
         finish(team, &before, job, ending, now)?;
         return Ok(true);
-    }
-    if !matches!(seen, Seen::NotNow { .. }) && matches!(before, Phase::Starting) {
-        drop_notices(team, &job)?;
     }
     team.save_job(&before, &job, now)?;
     Ok(true)
@@ -206,16 +213,6 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
 
 const UNKNOWN: &str =
     "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
-
-/// Whether the newest input of such a phase was a message: whose run is named
-/// next carries it.
-fn sent_a_message(phase: &Phase) -> bool {
-    match phase {
-        Phase::Starting => true,
-        Phase::Resuming { answer, .. } => matches!(answer.wait, Wait::Question { .. }),
-        _ => false,
-    }
-}
 
 /// The key of a job's newest attempt.
 pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {

@@ -252,7 +252,9 @@ fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
         RunStatus::Cancelled => failed("run_cancelled", "The member's run was cancelled in its conversation.".into()),
         RunStatus::Interrupted | RunStatus::Succeeded => {
             let message = job.message.as_deref().unwrap_or("");
-            match runs.state(&job.thread, Some((message, Some(stamped(job, run))))) {
+            // The message's own run: an answered interrupt goes on in another.
+            let stamp = job.message_run.as_deref().unwrap_or(&run.id);
+            match runs.state(&job.thread, Some((message, Some(stamp)))) {
                 Ok(state) => read_turn(run, &state),
                 Err(RunError::NotFound(why)) => failed(
                     "not_attributable",
@@ -262,19 +264,6 @@ fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
             }
         }
     }
-}
-
-/// The run that a host stamps on the job's newest message: the one that the
-/// message started, which an answered interrupt may have left behind.
-fn stamped<'j>(job: &'j Job, run: &'j Run) -> &'j str {
-    let sent = match &job.phase {
-        Phase::Starting => true,
-        Phase::Resuming { answer, .. } | Phase::Unknown { answer: Some(answer), .. } => {
-            matches!(answer.wait, Wait::Question { .. })
-        }
-        _ => false,
-    };
-    if sent { &run.id } else { job.message_run.as_deref().unwrap_or(&run.id) }
 }
 
 /// Whether everything that was asked is still what the conversation asks.

@@ -12,7 +12,7 @@ use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::host::{Host, RunError, Runs};
 use crate::store::records::{Disconnect, Team};
-use crate::store::{TeamTx, commit_lock, keys, read, step_lock, transact};
+use crate::store::{TeamTx, commit_lock, keys, read, step_lock, stored, transact};
 
 /// Connects a team again, so that its work goes on. Harmless when repeated.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct Connect {
 pub fn connect(ctx: Ctx, connect: &Connect) -> Result<serde_json::Value> {
     let runs = ctx.require_runs()?;
     ensure(ctx.host, ctx.owner(), &connect.team_id, runs)?;
-    get::view(ctx, &connect.team_id, &get::Page::default())
+    get::view(ctx, &connect.team_id, &get::Page::default()).map_err(stored)
 }
 
 /// Ensures every member's conversation, then marks the team ready and binds
@@ -47,10 +47,14 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
             return Err(refusal);
         }
     }
+    let first = host.lookup(owner, team).is_none();
     // Before the commit: whoever sees the team connected may use it at once.
     runs.bind(owner, team).map_err(|_| Error::no_team())?;
     let bound = transact(host, &commit_lock(owner, team), |db| {
         let team = TeamTx::load(db, owner, team)?;
+        if first {
+            team.look_at_runs(host.now_ms())?;
+        }
         {
             let mut head = team.head.borrow_mut();
             if head.ready && head.connected && head.disconnect.is_none() {

@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::object::Object;
 use super::{Ctx, connect, delete, get, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::{ids, limits, text};
 use crate::host::Level;
 use crate::store::records::{Head, Member, Team, V1};
-use crate::store::{keys, transact};
+use crate::store::{keys, stored, transact};
 
 /// Makes a team of 2 to 8 members. The same request id with the same content
 /// answers with the team that it made; with other content it is a conflict.
@@ -26,7 +27,7 @@ pub struct Create {
     /// What the team is for; at most 2,000 characters and 4,000 bytes.
     pub goal: String,
     /// The roster; it never changes.
-    pub members: Vec<NewMember>,
+    pub members: Vec<Object<NewMember>>,
     /// The name of the member that leads the task board. Absent: only the
     /// owner does.
     #[serde(default)]
@@ -64,7 +65,7 @@ fn check(create: &Create) -> Result<Checked> {
         ));
     }
     let mut members: Vec<(String, String)> = Vec::with_capacity(count);
-    for (i, member) in create.members.iter().enumerate() {
+    for (i, Object(member)) in create.members.iter().enumerate() {
         let field = format!("members[{i}].name");
         let name = text::name(&field, &member.name, limits::MEMBER_NAME)?;
         if members.iter().any(|(other, _)| *other == name) {
@@ -169,5 +170,6 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
         // Stored as the team's reason; the reply shows it.
         ctx.host.log(Level::Info, &format!("team {id} is not ready yet: {}", error.code));
     }
-    get::view(ctx, &id, &get::Page::default())
+    let view = get::view(ctx, &id, &get::Page::default());
+    if made { view.map_err(stored) } else { view }
 }

@@ -16,6 +16,7 @@ pub mod get;
 pub mod list;
 pub mod memo;
 pub mod mention;
+pub mod object;
 pub mod open;
 pub mod plan;
 pub mod read_context;

@@ -48,7 +48,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
     let settings = settings(host)?;
     let now = host.now_ms();
     read(host, |db| {
-        let heads = heads(db)?;
+        let heads = heads(db, keys::work())?;
         let mut connected: BTreeMap<(String, String), bool> = BTreeMap::new();
         for head in &heads {
             let team = (head.owner.clone(), head.work.team.clone());
@@ -100,6 +100,8 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(Step { owner, team, permit });
         }
+        // Whoever is next in the round goes first, so that nobody asks in vain.
+        steps.sort_by_key(|step| round.iter().position(|owner| *owner == step.owner).unwrap_or(round.len()));
         let connect = match settings.reconnect {
             Reconnect::Manual => Vec::new(),
             Reconnect::Auto => to_connect(db, &connected, now, &mut next)?,
@@ -109,10 +111,19 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
     })
 }
 
-/// The first unfinished job of every conversation: one seek for each.
-pub fn heads(db: &Db) -> Result<Vec<HeadWork>> {
-    let end = keys::end(keys::work());
-    let mut from = String::from(keys::work());
+/// Whether an owner has a job that could start now.
+pub fn asks(db: &Db, host: &dyn Host, owner: &str) -> Result<bool> {
+    let now = host.now_ms();
+    let heads = heads(db, &keys::work_owner(owner))?;
+    let due = |work: &Work| work.need == Need::Slot && work.next_at <= now;
+    Ok(heads.iter().any(|h| due(&h.work) && host.lookup(owner, &h.work.team).is_some()))
+}
+
+/// The first unfinished job of every conversation under a prefix of the work
+/// list: one seek for each.
+pub fn heads(db: &Db, under: &str) -> Result<Vec<HeadWork>> {
+    let end = keys::end(under);
+    let mut from = String::from(under);
     let mut heads = Vec::new();
     while let Some((key, value)) = db.scan(&from, &end, 1, false)?.pop() {
         let mut parts = key.split('/').skip(1);

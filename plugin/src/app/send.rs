@@ -236,7 +236,10 @@ fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Result<
         return Ok(None);
     }
     // While an answer is being sent, the phase still names the run that asked.
-    let known = if matches!(job.phase, Phase::Resuming { .. }) { None } else { job.phase.run() };
+    let known = match job.phase {
+        Phase::Resuming { .. } | Phase::Unknown { answer: Some(_), .. } => None,
+        _ => job.phase.run(),
+    };
     match (run, known) {
         (Some(caller), Some(known)) if caller != known => Err(Error::denied(
             "run_ended",

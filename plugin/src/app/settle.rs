@@ -14,7 +14,7 @@ use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::time;
 use crate::host::Host;
-use crate::store::records::Slot;
+use crate::store::records::{Frozen, FrozenInput, Slot};
 use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
 
 /// Settles a job in the state `unknown`: `failed` ends it, `retry` asks the
@@ -87,6 +87,11 @@ fn end<'e>(
             };
             finish(&team, &before, job, Ending::Failed(failure), now)?
         } else {
+            // A message that is sent again gets the stamp of its new run.
+            let frozen: Option<Frozen> = db.get(&team.keys.input(job.n))?;
+            if frozen.is_some_and(|f| matches!(f.input, FrozenInput::Message { .. })) {
+                job.message_run = None;
+            }
             team.save_job(&before, &job, now)?;
             job
         };

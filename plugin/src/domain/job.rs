@@ -184,7 +184,8 @@ impl Phase {
     /// Whether a turn of the conversation executes this job, so that requests
     /// made there descend from it.
     pub fn executing(&self) -> bool {
-        matches!(self, Phase::Starting | Phase::Running { .. } | Phase::Resuming { .. } | Phase::Cancelling { .. })
+        // An unknown outcome may well be a turn that goes on: it still lends its chain.
+        self.holds_slot()
     }
 
     pub fn run(&self) -> Option<&str> {

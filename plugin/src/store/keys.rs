@@ -81,6 +81,10 @@ pub fn work() -> &'static str {
     "work/"
 }
 
+pub fn work_owner(owner: &str) -> String {
+    format!("work/{}/", part(owner))
+}
+
 pub fn work_thread(owner: &str, thread: &str) -> String {
     format!("work/{}/{}/", part(owner), part(thread))
 }

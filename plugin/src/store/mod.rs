@@ -95,6 +95,16 @@ pub fn store_error(error: StoreError) -> Error {
     }
 }
 
+/// The refusal for a reply that cannot be read after its effect was stored: no
+/// kind that says "nothing happened" would be true.
+pub fn stored(error: Error) -> Error {
+    Error::new(
+        Kind::Unknown,
+        "reply_unavailable",
+        format!("It was stored, but the reply cannot be read now ({}). Send the same call again.", error.code),
+    )
+}
+
 /// Reads on one snapshot.
 pub fn read<T>(host: &dyn Host, f: impl Fn(&Db) -> Result<T>) -> Result<T> {
     for _ in 0..2 {

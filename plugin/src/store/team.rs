@@ -42,7 +42,13 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     }
 
     pub fn job(&self, n: u32) -> Result<Job> {
-        self.db.get(&self.keys.job(n))?.ok_or_else(|| Error::internal("a job of this team is missing"))
+        self.planned_job(n)?.ok_or_else(|| Error::internal("a job of this team is missing"))
+    }
+
+    /// The job that a permit names. Absent: the permit was planned for a team of
+    /// the same id that was deleted since.
+    pub fn planned_job(&self, n: u32) -> Result<Option<Job>> {
+        self.db.get(&self.keys.job(n))
     }
 
     /// The job with this id, or the answer for a job that is not there.
@@ -138,6 +144,28 @@ impl<'a, 'h> TeamTx<'a, 'h> {
             run: job.phase.run().map(String::from),
         };
         self.db.put(&key, &work)
+    }
+
+    /// Makes the members' runs due for a look: what happened to them while
+    /// nobody was connected was announced to nobody.
+    pub fn look_at_runs(&self, now: u64) -> Result<()> {
+        for member in &self.team.members {
+            let conversation = keys::work_thread(self.owner, &member.thread);
+            for (key, value) in self.db.scan_prefix(&conversation, 1)? {
+                let mut work: Work = super::parse(&key, &value)?;
+                if work.team == self.team.id && work.need == Need::End && work.next_at == 0 {
+                    work.next_at = now.max(1);
+                    self.db.put(&key, &work)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a job is due for a look at a set time.
+    pub fn has_due_time(&self, job: &Job) -> Result<bool> {
+        let work: Option<Work> = self.db.get(&keys::work_entry(self.owner, &job.thread, job.seq))?;
+        Ok(work.is_some_and(|w| w.next_at > 0))
     }
 
     /// Adds a line to the shared record and drops what is over its bound.

@@ -252,6 +252,8 @@ impl Inner {
         if let Some(conversation) = self.threads.get_mut(thread) {
             // Whoever speaks next has answered, as on most servers.
             conversation.answer_questions();
+            // Ids are unique: a message that comes again is the same message.
+            conversation.messages.retain(|m| m.id != id);
             conversation.messages.push(Message {
                 id: id.into(),
                 role: Role::Human,

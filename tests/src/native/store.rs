@@ -32,6 +32,7 @@ struct Inner {
     /// Open snapshots by version.
     open: BTreeMap<u64, usize>,
     commits: u64,
+    reads: u64,
     faults: VecDeque<CommitFault>,
     begins_fail: u32,
 }
@@ -90,6 +91,11 @@ impl MemoryStore {
         self.inner().commits
     }
 
+    /// Records that were read so far.
+    pub fn reads(&self) -> u64 {
+        self.inner().reads
+    }
+
     /// Everything that is stored, in the order of the keys.
     pub fn dump(&self) -> Vec<(String, String)> {
         let inner = self.inner();
@@ -137,7 +143,9 @@ impl Tx for MemoryTx {
             return Ok(written.clone());
         }
         local.keys.insert(key.into());
-        Ok(self.store.inner().at(key, self.version).map(Into::into))
+        let mut inner = self.store.inner();
+        inner.reads += 1;
+        Ok(inner.at(key, self.version).map(Into::into))
     }
 
     fn get_many(&self, keys: &[String]) -> Result<Vec<Option<String>>, StoreError> {
@@ -149,7 +157,7 @@ impl Tx for MemoryTx {
             return Ok(Vec::new());
         }
         let mut local = self.local.borrow_mut();
-        let inner = self.store.inner();
+        let mut inner = self.store.inner();
         let bounds = (Bound::Included(start.to_owned()), Bound::Excluded(end.to_owned()));
         let mut found: BTreeMap<String, String> = BTreeMap::new();
         for key in inner.records.range(bounds.clone()).map(|(k, _)| k) {
@@ -170,6 +178,7 @@ impl Tx for MemoryTx {
         } else {
             found.into_iter().take(limit).collect()
         };
+        inner.reads += found.len() as u64;
         // Only the part that was looked at counts as read.
         let (from, to) = match found.last() {
             Some((last, _)) if !all && reverse => (last.clone(), end.to_owned()),

@@ -224,7 +224,7 @@ fn lone_surrogates_are_refused(w: World) {
             format!(r#"{{"team_id":"{team_id}","job_id":"job-0","request_id":"r","response":{{"a":"{lone}"}}}}"#);
         let refusal = w.action_text(&ann, true, "resume", &resume).expect_err("refused");
         assert_eq!((refusal.kind, refusal.code.as_str()), (ErrorKind::Invalid, "bad_json"), "{refusal:?}");
-        assert_eq!(refusal.field.as_deref(), Some("response"), "{refusal:?}");
+        assert_eq!(refusal.field.as_deref(), Some("response.a"), "{refusal:?}");
     }
     // A pair is a character.
     let pair = format!(

@@ -51,6 +51,8 @@ fn a_hanging_start_holds_up_nobody_else(w: &World) {
         w.double.release_hangs();
         step.join().expect("no panic").expect("a step");
     });
+    // Its end may have been announced while the step was under way.
+    w.sweep();
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "completed");
     assert_eq!(w.runs(&team, 0), 2, "the request and the receipt of its handoff");
@@ -72,12 +74,14 @@ fn lifecycle_24_a_hanging_call_ends_at_the_hosts_bound() {
     let w = World::component_with(options);
     let team = w.team("ann", &["ada", "bo"]);
     let job = w.send(&team, 0, "r");
+    w.double.hold(true);
     w.double.fault(Method::Start, None, 1, Effect::HangAfter);
     // It returns without anybody releasing the hang.
     w.work();
     assert_eq!(w.double.hanging(), 0);
     assert_eq!(w.status(&team, &job), "running");
     assert_eq!(w.reason(&team, &job), "host_timeout");
+    w.double.release_all();
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "completed");
     assert_eq!(w.runs(&team, 0), 1);
@@ -192,4 +196,68 @@ fn an_unknown_commit_in_any_step_runs_nothing_twice() {
             assert!(w.double.violations().is_empty());
         }
     }
+}
+
+/// Records that a call reads.
+fn cost(w: &World, call: impl FnOnce()) -> u64 {
+    let store = w.native_host().expect("native").store();
+    let before = store.reads();
+    call();
+    store.reads() - before
+}
+
+#[test]
+fn fault_19_20_reads_do_not_grow_with_finished_work() {
+    let w = World::native();
+    let team = w.team("ann", &["ada", "bo"]);
+    let measure = || {
+        let revision = w.view(&team)["team"]["revision"].clone();
+        [
+            cost(&w, || {
+                w.action("ann", "get", json!({"team_id": team.id, "revision": revision})).expect("unchanged");
+            }),
+            cost(&w, || {
+                w.action("ann", "list", json!({})).expect("list");
+            }),
+            cost(&w, || {
+                w.action("ann", "search", json!({"query": "ada"})).expect("hits");
+            }),
+            cost(&w, || {
+                w.plan(Vec::new(), true);
+            }),
+        ]
+    };
+    w.send(&team, 0, "first");
+    w.work();
+    let few = measure();
+    for n in 0..60 {
+        w.send(&team, n % 2, &format!("r{n}"));
+        w.work();
+    }
+    assert_eq!(measure(), few);
+    assert!(few[0] <= 2, "{few:?}");
+}
+
+#[test]
+fn fault_21_an_answer_is_stored_once_and_no_input_is_kept() {
+    let w = World::native();
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.hold(true);
+    w.send(&team, 0, "start");
+    w.work();
+    let text = json!({"team_id": team.id, "member": "bo", "request_id": "x", "text": "the-request-77"});
+    w.tool(&w.caller(&team, 0), "send_member", text).expect("accepted");
+    w.work();
+    let run = w.double.running_in(team.thread(1)).expect("at work");
+    w.double.finish(&run, agent_teams_tests::double::Turn::answer("the-answer-99"));
+    w.double.hold(false);
+    w.release(&team, 0);
+    w.work();
+    assert!(w.jobs(&team).iter().all(|j| j["status"] == "completed"));
+    let dump = w.native_host().expect("native").store().dump();
+    for needle in ["the-answer-99", "the-request-77"] {
+        let keys: Vec<&str> = dump.iter().filter(|(_, v)| v.contains(needle)).map(|(k, _)| k.as_str()).collect();
+        assert_eq!(keys.len(), 1, "{needle}: {keys:?}");
+    }
+    assert!(!dump.iter().any(|(k, _)| k.ends_with("/input") || k.starts_with("slot/") || k.starts_with("work/")));
 }

@@ -122,6 +122,7 @@ fn lifecycle_20_a_finished_job_stays_as_it_is(w: World) {
 
 fn fault_13_cancelling_what_waits_for_a_busy_conversation_starts_nothing(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
+    w.double.type_message(team.thread(0), "A chat.");
     w.double.occupy(team.thread(0), true);
     let job = w.send(&team, 0, "r");
     w.work();

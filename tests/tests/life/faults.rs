@@ -74,7 +74,7 @@ fn lifecycle_10_denied_while_running_disconnects_and_replaces_nothing(w: World) 
     let team = w.team("ann", &["ada", "bo"]);
     w.double.hold(true);
     let job = w.send(&team, 0, "r");
-    let queued = w.send(&team, 1, "r");
+    let queued = w.send(&team, 1, "q");
     w.work();
     w.double.revoke("ann");
     w.double.release_all();
@@ -257,7 +257,7 @@ fn an_agent_that_is_gone_fails_its_jobs_with_that_reason(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     w.double.remove_agent("agent-ada");
     let job = w.send(&team, 0, "r");
-    let other = w.send(&team, 1, "r");
+    let other = w.send(&team, 1, "q");
     w.work();
     let shown = w.job(&team, &job);
     assert_eq!(shown["status"], "failed");

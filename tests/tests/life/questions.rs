@@ -143,12 +143,14 @@ fn lifecycle_7_a_lost_acknowledgement_and_a_rewritten_message(mut w: World) {
     w.double.rewrite_messages(true);
     let (team, job) = waiting(&w, Turn::ask("Which?"));
     w.double.script(team.thread(0), [Turn::answer("blue it is")]);
+    w.double.hold(true);
     w.answer(&team, &job, "a", json!("blue")).expect("accepted");
     w.double.fault(Method::Start, None, 1, Effect::reply_lost());
     w.work();
     assert_eq!(w.status(&team, &job), "resuming");
     w.restart();
     w.connect(&team).expect("connected");
+    w.double.release_all();
     w.later(60_000);
     let starts: Vec<_> = w.double.calls().into_iter().filter(|c| c.method == Method::Start).collect();
     assert_eq!(starts.len(), 3);

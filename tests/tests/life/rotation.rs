@@ -86,8 +86,8 @@ fn at_most_eight_jobs_are_admitted(w: World) {
     let names = ["a", "b", "c", "d", "e", "f"];
     let (one, two) = (w.team("ann", &names), w.team("bea", &names));
     for n in 0..6 {
-        w.send(&one, n, "r");
-        w.send(&two, n, "r");
+        w.send(&one, n, &format!("r{n}"));
+        w.send(&two, n, &format!("r{n}"));
     }
     w.work();
     assert_eq!(w.double.running().len(), 8);

@@ -37,11 +37,10 @@ fn write_error<T>(result: anyhow::Result<T>) -> Option<WriteError> {
     result.err().and_then(|e| e.downcast().ok())
 }
 
+type Write = Box<dyn FnOnce(&Connection) -> anyhow::Result<()> + Send>;
+
 /// Runs all in one group: the first waits until the others are queued.
-fn together(
-    db: &Database,
-    writes: Vec<Box<dyn FnOnce(&Connection) -> anyhow::Result<()> + Send>>,
-) -> Vec<anyhow::Result<()>> {
+fn together(db: &Database, writes: Vec<Write>) -> Vec<anyhow::Result<()>> {
     let (go, wait) = mpsc::channel::<()>();
     let (reply, replies) = mpsc::channel();
     db.submit(move |_| Ok(wait.recv()?), |_| ());

@@ -143,7 +143,7 @@ fn starved(ctx: Ctx, db: &Db) -> Result<bool> {
             && head.work.next_at <= now
             && ctx.host.lookup(&head.owner, &head.work.team).is_some()
     };
-    Ok(plan::heads(db)?.iter().any(waits))
+    Ok(plan::heads(db, keys::work())?.iter().any(waits))
 }
 
 /// Wakes the waits of all teams that hold slots, if every slot is taken: one of

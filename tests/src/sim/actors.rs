@@ -1,0 +1,451 @@
+//! What people and agents do: one act each, drawn from the seed.
+
+use agent_teams_plugin::app::cancel::{self, Cancel};
+use agent_teams_plugin::app::connect::{self, Connect};
+use agent_teams_plugin::app::create::{self, Create, NewMember};
+use agent_teams_plugin::app::delete::{self, Delete};
+use agent_teams_plugin::app::get::{self, Get};
+use agent_teams_plugin::app::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::object::Object;
+use agent_teams_plugin::app::resume::{self, Resume};
+use agent_teams_plugin::app::send::{self, Send, SendMember};
+use agent_teams_plugin::app::settle::{self, Outcome, Settle};
+use agent_teams_plugin::app::{Caller, Ctx, list};
+use agent_teams_plugin::domain::error::{Error, Kind};
+use agent_teams_plugin::domain::ids;
+use agent_teams_plugin::domain::job::{Phase, Wait};
+use agent_teams_plugin::store::records::{Job, Team};
+use serde_json::{Value, json};
+
+use super::runs::Capability;
+use super::world::World;
+
+/// A command as its owner, with a capability.
+pub fn as_owner(world: &World, owner: &str, f: impl FnOnce(Ctx) -> Result<Value, Error>) -> Result<Value, Error> {
+    let caller = Caller { owner: owner.into(), ..Caller::default() };
+    let runs = Capability { world, owner: owner.into() };
+    f(Ctx { host: world, caller: &caller, runs: Some(&runs) })
+}
+
+/// The name of the `n`-th owner; one of them looks like part of a key.
+pub fn owner_name(n: usize) -> String {
+    match n {
+        1 => "o/1%2f".into(),
+        n => format!("owner-{n}"),
+    }
+}
+
+/// A random owner.
+pub fn owner(world: &World) -> String {
+    owner_name(world.below(world.knobs.owners))
+}
+
+/// A random team that exists, as its owner and record.
+pub fn team(world: &World) -> Option<(String, Team)> {
+    let checker = world.checker.borrow();
+    let n = world.below(checker.living().count());
+    checker.living().nth(n).map(|((owner, _), _, team)| (owner.clone(), team.clone()))
+}
+
+/// A random job of which `f` is true.
+pub fn job(world: &World, f: impl Fn(&Job) -> bool) -> Option<(String, String, Job)> {
+    let checker = world.checker.borrow();
+    let fit = || {
+        checker
+            .living()
+            .flat_map(|((owner, team), mirror, _)| mirror.jobs.values().filter(|j| f(j)).map(move |j| (owner, team, j)))
+    };
+    let n = world.below(fit().count());
+    fit().nth(n).map(|(owner, team, job)| (owner.clone(), team.clone(), job.clone()))
+}
+
+/// A refusal of any other kind than `unknown` says that nothing was stored.
+fn nothing_stored(world: &World, command: &str, reply: &Option<Result<Value, Error>>) {
+    if let Some(Err(e)) = reply
+        && e.kind != Kind::Unknown
+        && e.detail.as_ref().is_some_and(|d| d["commits"] != 0)
+    {
+        world.violate(format!("{command} says \"{}\" ({:?}) and stored something", e.code, e.kind));
+    }
+}
+
+fn accepted(world: &World, owner: &str, team: &str, job: &Value) {
+    if let Some(job) = job.as_str() {
+        let seen = world.checker.borrow_mut().accepted(owner, team, job);
+        if let Err(broken) = seen {
+            world.violate(broken);
+        }
+    }
+}
+
+/// Makes a team, or repeats a creation, with the same content or another.
+pub fn create(world: &World) {
+    let owner = owner(world);
+    let n = world.below(world.knobs.teams_each);
+    let goal = if world.chance(50) { "another goal" } else { "the goal" };
+    create_team(world, &owner, n, goal);
+}
+
+/// Makes the `n`-th team of an owner.
+pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
+    let members = (0..2 + n % 3)
+        .map(|m| Object(NewMember { name: format!("member {m}"), agent: format!("agent-{m}") }))
+        .collect();
+    let create = Create {
+        request_id: format!("team {n}"),
+        name: format!("team {n}"),
+        goal: goal.into(),
+        members,
+        lead: (n % 2 == 1).then(|| "member 1".into()),
+    };
+    let exists = |world: &World| {
+        let checker = world.checker.borrow();
+        checker.team(owner, &ids::team(owner, &create.request_id)).and_then(|t| t.team.clone())
+    };
+    let existing = exists(world);
+    let commands = world.steps.get();
+    let reply = world.command(
+        || format!("{owner} creates {} ({goal})", create.name),
+        None,
+        || as_owner(world, owner, |ctx| create::create(ctx, &create)),
+    );
+    // Sweeping away what a deleted team of this name left is no effect.
+    let alone = world.steps.get() == commands + 1;
+    if alone
+        && existing.is_none()
+        && matches!(&reply, Some(Err(e)) if e.kind != Kind::Unknown)
+        && existing != exists(world)
+    {
+        world.violate("create refuses and made the team");
+    }
+    if let Some(Ok(view)) = &reply {
+        let (id, ready) = (view["team"]["id"].as_str().unwrap_or(""), view["team"]["ready"] == true);
+        let checker = world.checker.borrow();
+        let mirror = checker.team(owner, id);
+        if mirror.is_none_or(|m| m.team.as_ref().is_none_or(|t| t.goal != goal)) {
+            world.violate("a team was answered that is not stored");
+        }
+        let missing = mirror.and_then(|m| m.team.as_ref()).is_some_and(|t| {
+            let agents = world.agents.borrow();
+            t.members.iter().any(|m| !agents.threads.contains_key(&m.thread))
+        });
+        if ready && missing {
+            world.violate("a team is ready and a conversation is missing");
+        }
+    }
+}
+
+/// The owner asks a member for work; often again with a used request id.
+pub fn send(world: &World) {
+    let Some((owner, team)) = team(world) else { return };
+    let Some(member) = world.pick(&team.members) else { return };
+    let number = world.below(60);
+    let text = if world.chance(30) { format!("other {number}") } else { format!("do {number}") };
+    let send = Send { team_id: team.id.clone(), member_id: member.id, request_id: format!("r{number}"), text };
+    let reply = world.command(
+        || format!("{owner} sends {} to {} of {}", send.request_id, send.member_id, send.team_id),
+        None,
+        || as_owner(world, &owner, |ctx| send::send(ctx, &send)),
+    );
+    nothing_stored(world, "send", &reply);
+    if let Some(Ok(reply)) = &reply {
+        accepted(world, &owner, &team.id, &reply["job"]["id"]);
+    }
+}
+
+/// A member asks a peer for work during its run.
+pub fn send_member(world: &World, thread: &str, run: &str) {
+    let found = {
+        let checker = world.checker.borrow();
+        let agents = world.agents.borrow();
+        let executed = agents.turn(thread, run).and_then(|t| t.job.clone());
+        let found = checker.living().find(|(_, _, team)| team.members.iter().any(|m| m.thread == thread));
+        found.map(|((owner, _), _, team)| (owner.clone(), team.clone(), executed))
+    };
+    let Some((owner, team, executed)) = found else { return };
+    let Some(member) = world.pick(&team.members) else { return };
+    let calls = {
+        let mut agents = world.agents.borrow_mut();
+        let turn = agents.threads.get_mut(thread).and_then(|t| t.runs.get_mut(run));
+        turn.map_or(0, |turn| {
+            turn.calls += 1;
+            turn.calls
+        })
+    };
+    // Sometimes the same call again, as after a crash of the agent's host.
+    let call = if world.chance(150) { calls.saturating_sub(1) } else { calls };
+    let caller = Caller {
+        owner: owner.clone(),
+        thread: Some(thread.into()),
+        run: Some(run.into()),
+        call: Some(format!("call-{call}")),
+        ancestors: Vec::new(),
+    };
+    let args = SendMember {
+        team_id: team.id.clone(),
+        member: if world.chance(500) { member.name.clone() } else { member.id.clone() },
+        request_id: format!("{run}-{call}"),
+        text: format!("help {run} {call} for {}", member.id),
+    };
+    let reply = world.command(
+        || format!("{run} in {thread} calls send_member({}) as call-{call}", args.member),
+        None,
+        || send::send_member(Ctx { host: world, caller: &caller, runs: None }, &args),
+    );
+    nothing_stored(world, "send_member", &reply);
+    if let Some(Ok(reply)) = &reply {
+        accepted(world, &owner, &team.id, &reply["job_id"]);
+        let broken = handoff(world, &owner, executed.as_deref(), reply["job_id"].as_str().unwrap_or(""), thread);
+        if let Some(broken) = broken.filter(|_| reply["created"] == true) {
+            world.violate(broken);
+        }
+    }
+}
+
+/// A handoff descends from the job whose turn made it, while that job is at
+/// work, and never from another one.
+fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, thread: &str) -> Option<String> {
+    let checker = world.checker.borrow();
+    let (at, job) = checker.job(owner, made)?;
+    let mirror = checker.teams.get(at)?;
+    let parent = job.parent.and_then(|n| mirror.jobs.get(&n));
+    if job.source.thread() != Some(thread) {
+        return Some(format!("{made} was asked from {thread} and returns elsewhere"));
+    }
+    // A turn that executes another team's job begins a chain of its own here.
+    let working = executed.and_then(|id| checker.job(owner, id)).filter(|(of, j)| *of == at && j.phase.holds_slot());
+    match (working, parent) {
+        (Some((_, executed)), Some(parent)) if executed.id == parent.id => None,
+        (Some((_, executed)), parent) => Some(format!(
+            "{made} was asked during {} ({}) and descends from {:?}",
+            executed.id,
+            executed.phase.status(),
+            parent.map(|p| &p.id)
+        )),
+        (None, Some(parent)) if executed.is_some_and(|id| id != parent.id) => {
+            Some(format!("a late call of {executed:?} was attributed to {}", parent.id))
+        }
+        _ => None,
+    }
+}
+
+/// The owner cancels some job, sometimes a finished one.
+pub fn cancel(world: &World) {
+    let finished = world.chance(100);
+    let Some((owner, team, job)) = job(world, |j| j.phase.finished() == finished) else { return };
+    cancel_job(world, &owner, &team, &job.id);
+}
+
+/// A response that fits what a job waits for.
+pub fn response(wait: &Wait, n: usize) -> Value {
+    match wait {
+        Wait::Question { .. } => json!(format!("answer {n}")),
+        Wait::Interrupts { open } if open.len() == 1 => json!({"approved": n.is_multiple_of(2)}),
+        Wait::Interrupts { open } => {
+            Value::Object(open.iter().map(|o| (o.id.clone(), json!({"approved": n.is_multiple_of(2)}))).collect())
+        }
+    }
+}
+
+/// The owner answers a job that waits, or one that does not.
+pub fn resume(world: &World) {
+    let any = world.chance(100);
+    let Some((owner, team, job)) = job(world, |j| any || matches!(j.phase, Phase::Waiting { .. })) else { return };
+    let n = world.below(4);
+    let response = match job.phase.wait() {
+        Some(wait) if !world.chance(100) => response(wait, world.below(3)),
+        _ => json!("anything"),
+    };
+    answer(world, &owner, &team, &job, &format!("a{n}"), response);
+}
+
+/// The owner, or the operator, settles a job.
+pub fn settle(world: &World) {
+    let operator = world.chance(200);
+    let any = world.chance(100);
+    let found = job(world, |j| match &j.phase {
+        Phase::Unknown { .. } => true,
+        phase => any || (operator && phase.holds_slot()),
+    });
+    let Some((owner, team, job)) = found else { return };
+    let outcome = if world.chance(500) { Outcome::Failed } else { Outcome::Retry };
+    let settle = Settle { team_id: team.clone(), job_id: job.id.clone(), outcome };
+    let reply = world.command(
+        || format!("{} settles {} as {outcome:?}", if operator { "the operator" } else { &owner }, job.id),
+        None,
+        || match operator {
+            true => settle::settle_as_operator(world, &owner, &team, &job.id),
+            false => as_owner(world, &owner, |ctx| settle::settle(ctx, &settle)),
+        },
+    );
+    nothing_stored(world, "settle", &reply);
+}
+
+/// The owner deletes a team.
+pub fn delete(world: &World) {
+    let Some((owner, team)) = team(world) else { return };
+    let delete = Delete { team_id: team.id.clone() };
+    let reply = world.command(
+        || format!("{owner} deletes {}", team.id),
+        None,
+        || as_owner(world, &owner, |ctx| delete::delete(ctx, &delete)),
+    );
+    nothing_stored(world, "delete", &reply);
+    if let Some(Ok(_)) = reply
+        && world.connected(&owner, &team.id)
+    {
+        world.violate("a deleted team is still connected");
+    }
+}
+
+/// The owner connects a team.
+pub fn connect(world: &World) {
+    let Some((owner, team)) = team(world) else { return };
+    connect_team(world, &owner, &team.id);
+}
+
+/// Connects one team.
+pub fn connect_team(world: &World, owner: &str, team: &str) {
+    let connect = Connect { team_id: team.into() };
+    let reply = world.command(
+        || format!("{owner} connects {team}"),
+        None,
+        || as_owner(world, owner, |ctx| connect::connect(ctx, &connect)),
+    );
+    if let Some(Ok(view)) = &reply
+        && view["team"]["ready"] != true
+    {
+        world.violate("a team was connected and is not ready");
+    }
+}
+
+/// Somebody reads; sometimes another owner's team.
+pub fn read(world: &World) {
+    let Some((owner, team)) = team(world) else { return };
+    let reader = if world.chance(300) { self::owner(world) } else { owner.clone() };
+    let get =
+        Get { team_id: team.id.clone(), limit: None, cursor: None, details: Some(world.chance(500)), revision: None };
+    let reply = world.command(
+        || format!("{reader} reads {}", team.id),
+        None,
+        || as_owner(world, &reader, |ctx| get::get(ctx, &get)),
+    );
+    match reply {
+        Some(Ok(_)) if reader != owner => world.violate(format!("{reader} can read a team of {owner}")),
+        Some(Err(e)) if reader != owner && e.kind != Kind::Unavailable && e.code != "team_not_found" => {
+            world.violate(format!("{reader} learns that a team of {owner} exists: {}", e.code));
+        }
+        Some(Ok(view)) => {
+            let still = view["jobs"].as_array().into_iter().flatten();
+            let mute = still.filter(|j| matches!(j["status"].as_str(), Some("queued" | "waiting_input" | "unknown")));
+            if let Some(job) = mute.clone().find(|j| j["reason"].is_null()) {
+                world.violate(format!("{} is {} and nobody says why", job["id"], job["status"]));
+            }
+        }
+        _ => {}
+    }
+    world.command(
+        || format!("{reader} lists"),
+        None,
+        || as_owner(world, &reader, |ctx| list::list(ctx, &list::List {})),
+    );
+}
+
+/// The conversation outside all teams that an owner has.
+pub fn outside(owner: &str) -> String {
+    format!("chat-of-{owner}")
+}
+
+/// A person mentions members in a conversation, outside or a member's own.
+pub fn mention(world: &World) {
+    let owner = owner(world);
+    let own: Vec<Team> = {
+        let checker = world.checker.borrow();
+        checker.living().filter(|((o, _), ..)| *o == owner).map(|(_, _, t)| t.clone()).collect()
+    };
+    let Some(first) = world.pick(&own) else { return };
+    let thread = if world.chance(700) { outside(&owner) } else { first.members[0].thread.clone() };
+    world.agents.borrow_mut().outside(&owner, &outside(&owner));
+    let mut references = Vec::new();
+    for _ in 0..=world.below(3) {
+        let Some(team) = world.pick(&own) else { return };
+        let Some(member) = world.pick(&team.members) else { return };
+        references.push(Reference { team: team.id.clone(), member: member.id });
+    }
+    if world.chance(100) {
+        references.push(Reference { team: first.id.clone(), member: "m-nobody".into() });
+    }
+    let number = world.below(20);
+    let caller = Caller { owner: owner.clone(), thread: Some(thread.clone()), ..Caller::default() };
+    let mention = Mention { id: format!("message {number}"), text: format!("please {number}"), references };
+    let runs = Capability { world, owner: owner.clone() };
+    let reply = world.command(
+        || format!("{owner} mentions {:?} in {thread}", mention.references),
+        None,
+        || mention::dispatch(Ctx { host: world, caller: &caller, runs: Some(&runs) }, &mention),
+    );
+    nothing_stored(world, "mention", &reply);
+    if let Some(Ok(reply)) = &reply {
+        for job in reply["jobs"].as_array().into_iter().flatten() {
+            accepted(world, &owner, job["team_id"].as_str().unwrap_or(""), &job["job_id"]);
+        }
+    }
+}
+
+/// Whether what a job waits for is still open in its conversation.
+pub fn still_asked(world: &World, thread: &str, wait: &Wait) -> bool {
+    let agents = world.agents.borrow();
+    let Some(thread) = agents.threads.get(thread) else { return false };
+    match wait {
+        Wait::Question { id, .. } => thread.question.as_ref().is_some_and(|q| q.id == *id),
+        Wait::Interrupts { open } => open.iter().all(|o| thread.interrupts.iter().any(|i| i.id == o.id)),
+    }
+}
+
+/// Whether no unfinished job has to do with what is asked in a conversation.
+pub fn nobody_waits(world: &World, thread: &str) -> bool {
+    let asks =
+        |j: &Job| j.thread == thread && !j.phase.finished() && (j.phase.wait().is_some() || j.phase.holds_slot());
+    let checker = world.checker.borrow();
+    !checker.living().any(|(_, mirror, _)| mirror.jobs.values().any(asks))
+}
+
+/// The owner answers one job.
+pub fn answer(world: &World, owner: &str, team: &str, job: &Job, request_id: &str, response: Value) {
+    let resume = Resume {
+        team_id: team.into(),
+        job_id: job.id.clone(),
+        request_id: request_id.into(),
+        question_id: None,
+        response,
+    };
+    let reply = world.command(
+        || format!("{owner} answers {} as {request_id}", job.id),
+        None,
+        || as_owner(world, owner, |ctx| resume::resume(ctx, &resume)),
+    );
+    nothing_stored(world, "resume", &reply);
+}
+
+/// The owner cancels one job.
+pub fn cancel_job(world: &World, owner: &str, team: &str, job: &str) {
+    let cancel = Cancel { team_id: team.into(), job_id: job.into() };
+    let reply = world.command(
+        || format!("{owner} cancels {job}"),
+        None,
+        || as_owner(world, owner, |ctx| cancel::cancel(ctx, &cancel)),
+    );
+    nothing_stored(world, "cancel", &reply);
+}
+
+/// The owner settles one job.
+pub fn settle_job(world: &World, owner: &str, team: &str, job: &str, retry: bool) {
+    let outcome = if retry { Outcome::Retry } else { Outcome::Failed };
+    let settle = Settle { team_id: team.into(), job_id: job.into(), outcome };
+    let reply = world.command(
+        || format!("{owner} settles {job} as {outcome:?}"),
+        None,
+        || as_owner(world, owner, |ctx| settle::settle(ctx, &settle)),
+    );
+    nothing_stored(world, "settle", &reply);
+}

@@ -1,0 +1,466 @@
+//! The invariants, held against every commit. A mirror of the store is kept
+//! from the commits alone, so that a check costs what the commit changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_teams_plugin::domain::ids;
+use agent_teams_plugin::domain::job::{JobKind, Phase};
+use agent_teams_plugin::domain::limits;
+use agent_teams_plugin::host::Input;
+use agent_teams_plugin::store::keys;
+use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Team, Work};
+
+use super::agents::Agents;
+use super::fairness::Fairness;
+use super::store::{Change, Store};
+
+/// A team as the commits left it.
+#[derive(Clone, Debug, Default)]
+pub struct TeamMirror {
+    pub team: Option<Team>,
+    pub head: Option<Head>,
+    pub jobs: BTreeMap<u32, Job>,
+}
+
+/// An owner and a team id.
+pub type TeamKey = (String, String);
+
+/// The mirror and what is counted on the way.
+#[derive(Debug)]
+pub struct Checker {
+    pub teams: BTreeMap<TeamKey, TeamMirror>,
+    pub work: BTreeMap<String, (String, Work)>,
+    pub slots: BTreeSet<String>,
+    pub fairness: Fairness,
+    limit: usize,
+    /// Jobs that a caller was told of, as owner, team, nonce, job.
+    accepted: BTreeSet<(String, String, String, String)>,
+}
+
+type Check = Result<(), String>;
+
+fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|e| format!("the record {key} cannot be read: {e}"))
+}
+
+impl Checker {
+    /// A mirror of an empty store with so many slots.
+    pub fn new(slots: u32) -> Self {
+        Self {
+            teams: BTreeMap::new(),
+            work: BTreeMap::new(),
+            slots: BTreeSet::new(),
+            fairness: Fairness::default(),
+            limit: slots as usize,
+            accepted: BTreeSet::new(),
+        }
+    }
+
+    /// A team that exists.
+    pub fn team(&self, owner: &str, team: &str) -> Option<&TeamMirror> {
+        self.teams.get(&(owner.to_string(), team.to_string())).filter(|t| t.team.is_some())
+    }
+
+    /// The teams that exist.
+    pub fn living(&self) -> impl Iterator<Item = (&TeamKey, &TeamMirror, &Team)> {
+        self.teams.iter().filter_map(|(key, mirror)| Some((key, mirror, mirror.team.as_ref()?)))
+    }
+
+    /// A job by its id.
+    pub fn job(&self, owner: &str, job: &str) -> Option<(&TeamKey, &Job)> {
+        self.living()
+            .filter(|((o, _), ..)| o == owner)
+            .find_map(|(key, mirror, _)| Some((key, mirror.jobs.values().find(|j| j.id == job)?)))
+    }
+
+    /// A caller was told that this job exists: it is durable, and is never lost.
+    pub fn accepted(&mut self, owner: &str, team: &str, job: &str) -> Check {
+        let Some(mirror) = self.team(owner, team) else {
+            return Err(format!("a job of team {team} was answered, and the team does not exist"));
+        };
+        if !mirror.jobs.values().any(|j| j.id == job) {
+            return Err(format!("{job} was accepted and is not stored"));
+        }
+        let nonce = mirror.team.as_ref().map(|t| t.nonce.clone()).unwrap_or_default();
+        self.accepted.insert((owner.into(), team.into(), nonce, job.into()));
+        Ok(())
+    }
+
+    /// Every job that anyone was told of is there, for as long as its team is.
+    pub fn nothing_lost(&self) -> Check {
+        for (owner, team, nonce, job) in &self.accepted {
+            let Some(mirror) = self.team(owner, team) else { continue };
+            if mirror.team.as_ref().is_some_and(|t| t.nonce == *nonce) && !mirror.jobs.values().any(|j| j.id == *job) {
+                return Err(format!("the accepted {job} is lost"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one commit into the mirror and checks what it changed.
+    pub fn committed(
+        &mut self,
+        changes: &[Change],
+        now: u64,
+        agents: &Agents,
+        connections: &BTreeSet<TeamKey>,
+        planned: Option<&BTreeSet<String>>,
+    ) -> Check {
+        let free_before = self.limit.saturating_sub(self.slots.len());
+        let waiting = (free_before == 1).then(|| self.waiting_owners(now, connections));
+        let mut touched: BTreeMap<TeamKey, Vec<(Option<Job>, u32)>> = BTreeMap::new();
+        let mut heads: BTreeMap<TeamKey, Option<Head>> = BTreeMap::new();
+        let mut threads: BTreeSet<String> = BTreeSet::new();
+        let mut admitted: Vec<String> = Vec::new();
+        for (key, old, new) in changes {
+            let parts: Vec<&str> = key.split('/').collect();
+            match parts.as_slice() {
+                ["work", owner, thread, _] => {
+                    threads.insert(format!("work/{owner}/{thread}/"));
+                    match new {
+                        Some(text) => self.work.insert(key.clone(), (keys::unpart(owner), parse(key, text)?)),
+                        None => self.work.remove(key),
+                    };
+                }
+                ["slot", owner, ..] => match new {
+                    Some(_) => {
+                        admitted.push(keys::unpart(owner));
+                        self.slots.insert(key.clone());
+                    }
+                    None => {
+                        self.slots.remove(key);
+                    }
+                },
+                ["team", owner, team, rest @ ..] => {
+                    let at = (keys::unpart(owner), (*team).to_string());
+                    let mirror = self.teams.entry(at.clone()).or_default();
+                    match rest {
+                        ["team"] => {
+                            if old.is_some() && new.is_some() {
+                                return Err(format!("the roster of {team} changed"));
+                            }
+                            mirror.team = new.as_deref().map(|t| parse(key, t)).transpose()?;
+                        }
+                        ["head"] => {
+                            heads.insert(at, mirror.head.take());
+                            mirror.head = new.as_deref().map(|t| parse(key, t)).transpose()?;
+                        }
+                        ["job", n] => {
+                            let n: u32 = n.parse().map_err(|_| format!("a bad key {key}"))?;
+                            let before = match new {
+                                Some(text) => mirror.jobs.insert(n, parse(key, text)?),
+                                None => mirror.jobs.remove(&n),
+                            };
+                            touched.entry(at).or_default().push((before, n));
+                        }
+                        ["job", n, part @ ("text" | "result")] => {
+                            let living = mirror.team.is_some();
+                            if old.is_some() && living {
+                                return Err(format!("the {part} of job {n} in {team} changed after it was stored"));
+                            }
+                            if new.as_deref().is_some_and(|t| t.contains("FOREIGN")) {
+                                return Err(format!("a foreign answer was stored as the {part} of job {n} in {team}"));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.fairness.taken(&admitted, waiting, planned)?;
+        self.check_slots()?;
+        for thread in threads {
+            self.check_conversation(&thread)?;
+        }
+        for (at, before) in &heads {
+            self.check_head(at, before.as_ref())?;
+        }
+        let mut attempts: Vec<String> = Vec::new();
+        for (at, jobs) in touched {
+            let Some(mirror) = self.teams.get(&at).filter(|m| m.team.is_some()) else { continue };
+            if !heads.contains_key(&at) {
+                return Err(format!("a job of {} changed and its team's revision did not", at.1));
+            }
+            for (before, n) in jobs {
+                if planned.is_some() && put_back(before.as_ref(), mirror.jobs.get(&n)) {
+                    attempts.push(at.0.clone());
+                }
+                self.check_job(&at, mirror, before.as_ref(), n, changes, agents)?;
+            }
+        }
+        for owner in attempts {
+            self.fairness.attempted(&owner);
+        }
+        Ok(())
+    }
+
+    /// The team's revision, which tells whether anything changed.
+    pub fn fingerprint(&self, owner: &str, team: &str) -> u64 {
+        self.team(owner, team).and_then(|t| t.head.as_ref()).map_or(0, |h| h.revision)
+    }
+
+    fn check_slots(&self) -> Check {
+        if self.slots.len() > self.limit {
+            return Err(format!("{} slots are taken of {}", self.slots.len(), self.limit));
+        }
+        Ok(())
+    }
+
+    /// Only the first unfinished job of a conversation may be past the queue.
+    fn check_conversation(&self, thread: &str) -> Check {
+        let range = self.work.range(thread.to_string()..keys::end(thread));
+        for (place, (key, (owner, work))) in range.enumerate() {
+            let at = (owner.clone(), work.team.clone());
+            let job = self.teams.get(&at).and_then(|m| m.jobs.get(&work.job));
+            let Some(job) = job else { return Err(format!("{key} names a job that is not there")) };
+            if place > 0 && job.phase != Phase::Queued {
+                return Err(format!("{} is {} behind another job of its conversation", job.id, job.phase.status()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_head(&self, at: &TeamKey, before: Option<&Head>) -> Check {
+        let Some(mirror) = self.teams.get(at).filter(|m| m.team.is_some()) else { return Ok(()) };
+        let Some(head) = &mirror.head else { return Err(format!("team {} has no head", at.1)) };
+        if before.is_some_and(|b| b.revision >= head.revision) {
+            return Err(format!("the revision of {} did not grow", at.1));
+        }
+        let count = |f: &dyn Fn(&Job) -> bool| mirror.jobs.values().filter(|j| f(j)).count() as u32;
+        let unfinished = count(&|j| !j.phase.finished());
+        let (requests, receipts) = (count(&|j| j.kind == JobKind::Request), count(&|j| j.kind == JobKind::Receipt));
+        if (head.unfinished, head.requests, head.receipts, head.jobs)
+            != (unfinished, requests, receipts, requests + receipts)
+        {
+            return Err(format!(
+                "the counters of {} are wrong: {head:?}, but {unfinished} unfinished, {requests} requests, {receipts} receipts",
+                at.1
+            ));
+        }
+        if requests > limits::REQUESTS_PER_TEAM || receipts > limits::RECEIPTS_PER_TEAM {
+            return Err(format!("team {} has {requests} requests and {receipts} receipts", at.1));
+        }
+        if head.ready != before.is_some_and(|b| b.ready) && !head.ready {
+            return Err(format!("team {} is not ready any more", at.1));
+        }
+        Ok(())
+    }
+
+    fn check_job(
+        &self,
+        at: &TeamKey,
+        mirror: &TeamMirror,
+        before: Option<&Job>,
+        n: u32,
+        changes: &[Change],
+        agents: &Agents,
+    ) -> Check {
+        let Some(job) = mirror.jobs.get(&n) else { return Err(format!("job {n} of {} vanished", at.1)) };
+        let id = &job.id;
+        match before {
+            None if job.phase != Phase::Queued => return Err(format!("{id} began as {}", job.phase.status())),
+            Some(before) if before.phase.finished() => {
+                // The root of a chain counts on; nothing else may change.
+                let same = Job { chain: job.chain, ..before.clone() };
+                if same != *job {
+                    return Err(format!("{id} was finished and changed"));
+                }
+                return Ok(());
+            }
+            Some(before) if !allowed(&before.phase, &job.phase) => {
+                return Err(format!("{id} went from {} to {}", before.phase.status(), job.phase.status()));
+            }
+            _ => {}
+        }
+        if job.chain > limits::REQUESTS_PER_CHAIN {
+            return Err(format!("the chain of {id} has {} requests", job.chain));
+        }
+        self.check_indexes(at, job)?;
+        if job.phase.finished() {
+            self.check_ending(at, mirror, job, changes, agents)?;
+        }
+        if before.is_none() && job.kind == JobKind::Receipt {
+            let request = job.parent.and_then(|n| mirror.jobs.get(&n));
+            let Some(request) = request else { return Err(format!("{id} is a receipt of nothing")) };
+            if request.source.thread() != Some(&job.thread) {
+                return Err(format!("the receipt {id} goes to another conversation than its requester's"));
+            }
+            if !matches!(request.phase, Phase::Completed | Phase::Failed) {
+                return Err(format!("the receipt {id} was made while its request is {}", request.phase.status()));
+            }
+            if mirror.jobs.values().filter(|j| j.kind == JobKind::Receipt && j.parent == job.parent).count() > 1 {
+                return Err(format!("{} has two receipts", request.id));
+            }
+        }
+        if before.is_none() && job.kind == JobKind::Request {
+            let chain =
+                mirror.jobs.values().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32;
+            let counted = mirror.jobs.get(&job.root).map_or(0, |root| root.chain);
+            if chain != counted || chain > limits::REQUESTS_PER_CHAIN {
+                return Err(format!("the chain of {id} has {chain} requests and counts {counted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Work list and slots say exactly what the job's phase says.
+    fn check_indexes(&self, at: &TeamKey, job: &Job) -> Check {
+        let (owner, team) = at;
+        let slot = self.slots.contains(&keys::slot(owner, team, job.n));
+        if slot != job.phase.holds_slot() {
+            return Err(format!(
+                "{} is {} and its slot is {}",
+                job.id,
+                job.phase.status(),
+                if slot { "taken" } else { "free" }
+            ));
+        }
+        let entry = self.work.get(&keys::work_entry(owner, &job.thread, job.seq));
+        let own = entry.filter(|(o, work)| o == owner && work.team == *team && work.job == job.n);
+        match (own, job.phase.finished()) {
+            (None, true) => Ok(()),
+            (None, false) => Err(format!("{} is unfinished and not in the work list", job.id)),
+            (Some(_), true) => Err(format!("{} is finished and in the work list", job.id)),
+            (Some((_, work)), false) => {
+                let need = match &job.phase {
+                    Phase::Queued | Phase::Answered { .. } => Need::Slot,
+                    Phase::Waiting { .. } => Need::Person,
+                    Phase::Running { .. } => Need::End,
+                    _ => Need::Host,
+                };
+                let next = job.hold.as_ref().map_or(0, |h| h.next_at);
+                if work.need != need || work.next_at != next || work.run.as_deref() != job.phase.run() {
+                    return Err(format!("the work list is wrong about {}: {work:?}", job.id));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn check_ending(&self, at: &TeamKey, mirror: &TeamMirror, job: &Job, changes: &[Change], agents: &Agents) -> Check {
+        let id = &job.id;
+        let key = keys::TeamKeys::new(&at.0, &at.1).result(job.n);
+        let stored = changes.iter().find(|(k, ..)| *k == key).and_then(|(_, _, new)| new.as_deref());
+        match (&job.phase, stored, &job.result) {
+            (Phase::Completed, Some(answer), Some(meta)) => {
+                let Some(turn) = agents.turn(&job.thread, &meta.run) else {
+                    return Err(format!("{id} has an answer of {}, which nobody knows", meta.run));
+                };
+                if turn.job.as_deref() != Some(id) {
+                    return Err(format!("{id} has the answer of {}, which executed {:?}", meta.run, turn.job));
+                }
+                let said = turn.answer.as_deref().unwrap_or("").trim();
+                if !said.starts_with(answer) || answer.len() > limits::ANSWER_BYTES {
+                    return Err(format!("{id} has an answer that its run did not give"));
+                }
+                if meta.truncated != Some(said.len() > limits::ANSWER_BYTES) {
+                    return Err(format!("whether the answer of {id} was cut is wrong"));
+                }
+                if !turn.clean_read && !agents.vanished {
+                    return Err(format!("the answer of {id} cannot be attributed, and was"));
+                }
+            }
+            (Phase::Completed, ..) => return Err(format!("{id} is completed without an answer")),
+            (Phase::Failed, None, None) if job.failure.is_none() => return Err(format!("{id} failed for no reason")),
+            (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
+                let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
+                let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
+                if !agents.vanished && own.peek().is_some() && own.all(|turn| !turn.tainted) {
+                    return Err(format!("the answer of {id} could be attributed, and was not"));
+                }
+            }
+            (_, None, None) => {}
+            _ => return Err(format!("{id} is {} and has an answer", job.phase.status())),
+        }
+        let receipts = mirror.jobs.values().filter(|j| j.kind == JobKind::Receipt && j.parent == Some(job.n)).count();
+        let told = job.kind == JobKind::Request && job.source.thread().is_some() && job.phase != Phase::Cancelled;
+        if receipts != usize::from(told) {
+            return Err(format!("{id} ended as {} and has {receipts} receipts", job.phase.status()));
+        }
+        Ok(())
+    }
+
+    /// Owners with a first job that could start now.
+    pub fn waiting_owners(&self, now: u64, connections: &BTreeSet<TeamKey>) -> BTreeSet<String> {
+        let mut owners = BTreeSet::new();
+        let mut conversation = "";
+        for (key, (owner, work)) in &self.work {
+            let thread = &key[..=key.rfind('/').unwrap_or(0)];
+            if thread == conversation {
+                continue;
+            }
+            conversation = thread;
+            let due = work.need == Need::Slot && work.next_at <= now;
+            if due && connections.contains(&(owner.clone(), work.team.clone())) {
+                owners.insert(owner.clone());
+            }
+        }
+        owners
+    }
+
+    /// The first unfinished job of a conversation.
+    pub fn executing(&self, owner: &str, thread: &str) -> Option<String> {
+        let under = keys::work_thread(owner, thread);
+        let (_, (_, work)) = self.work.range(under.clone()..keys::end(&under)).next()?;
+        Some(self.team(owner, &work.team)?.jobs.get(&work.job)?.id.clone())
+    }
+
+    /// Whether exactly this input was stored, by a job at work, before the host
+    /// is asked. Says what is wrong.
+    pub fn frozen(&self, store: &Store, owner: &str, thread: &str, key: &str, input: Option<&Input>) -> Option<String> {
+        let head = self.work.range(keys::work_thread(owner, thread)..).next();
+        let head = head.filter(|(k, _)| k.starts_with(&keys::work_thread(owner, thread)));
+        let Some((_, (_, work))) = head else {
+            return Some(format!("a run is asked for in {thread}, where no job is unfinished"));
+        };
+        let mirror = self.team(owner, &work.team)?;
+        let job = mirror.jobs.get(&work.job)?;
+        if !matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) {
+            return Some(format!("a run is asked for while {} is {}", job.id, job.phase.status()));
+        }
+        let stored = store.get(&keys::TeamKeys::new(owner, &work.team).input(job.n));
+        let frozen: Option<Frozen> = stored.and_then(|text| serde_json::from_str(text).ok());
+        let same = frozen.is_some_and(|f| {
+            f.key == key
+                && match (&f.input, input) {
+                    (FrozenInput::Message { id, text, answers, provenance }, Some(i)) => {
+                        (id, text, answers, provenance) == (&i.message_id, &i.text, &i.answers, &i.provenance)
+                    }
+                    (FrozenInput::Interrupts { .. }, None) => true,
+                    _ => false,
+                }
+        });
+        if !same {
+            return Some(format!("the host is asked to run {} with something that was not frozen", job.id));
+        }
+        let nonce = mirror.team.as_ref().map_or("", |t| &t.nonce);
+        let own = matches!(job.phase, Phase::Resuming { .. })
+            || key == ids::run_key(nonce, &job.id)
+            || input.is_none_or(|i| i.answers.is_some());
+        (!own).then(|| format!("{} runs under a key that is not its own", job.id))
+    }
+}
+
+/// The life of a job as the specification draws it.
+fn allowed(from: &Phase, to: &Phase) -> bool {
+    let (from, to) = (from.status(), to.status());
+    if from == to {
+        return true;
+    }
+    match from {
+        "queued" => matches!(to, "running" | "failed" | "cancelled"),
+        "running" => to != "resuming",
+        "waiting_input" => matches!(to, "resuming" | "cancelled"),
+        "resuming" => to != "queued",
+        "cancelling" => matches!(to, "cancelled" | "unknown" | "failed"),
+        "unknown" => to != "queued",
+        _ => false,
+    }
+}
+
+/// The attempt was the owner's turn, though the job stays in the queue.
+fn put_back(before: Option<&Job>, after: Option<&Job>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    before.phase.wants_slot() && before.phase == after.phase && before.hold != after.hold && after.hold.is_some()
+}

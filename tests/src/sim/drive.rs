@@ -1,0 +1,270 @@
+//! The worker, the agents at work, the clock and the mishaps; and one step of
+//! a whole simulation.
+
+use agent_teams_plugin::app::advance;
+use agent_teams_plugin::app::connect;
+use agent_teams_plugin::app::plan::{self, EndedRun, Plan};
+use agent_teams_plugin::app::settle;
+use agent_teams_plugin::host::RunStatus;
+use serde_json::json;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use super::actors;
+use super::runs::Capability;
+use super::world::World;
+
+/// A step that was planned and kept.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    owner: String,
+    team: String,
+    permit: String,
+    planned: BTreeSet<String>,
+}
+
+/// One pass: plan, connect, advance the teams in any order.
+pub fn pass(world: &World) {
+    let ended: Vec<EndedRun> = {
+        let mut agents = world.agents.borrow_mut();
+        let count = agents.ended.len();
+        agents.ended.drain(..count).collect()
+    };
+    let ended: Vec<EndedRun> = ended.into_iter().filter(|_| !world.fault(world.knobs.end_lost)).collect();
+    let sweep = !world.faulty.get() || world.chance(300);
+    let planned = world.waiting_owners();
+    world.checker.borrow_mut().fairness.dropped(&planned);
+    let plan = RefCell::new(Plan::default());
+    let made = world.command(
+        || format!("plan, {} runs ended, sweep {sweep}", ended.len()),
+        None,
+        || {
+            *plan.borrow_mut() = plan::plan(world, &ended, sweep)?;
+            let plan = plan.borrow();
+            Ok(json!({"steps": plan.steps.len(), "connect": plan.connect.len(), "next_ms": plan.next_ms}))
+        },
+    );
+    if !matches!(made, Some(Ok(_))) {
+        return;
+    }
+    let mut plan = plan.take();
+    for (owner, team) in plan.connect {
+        world.command(
+            || format!("the worker connects {team} of {owner}"),
+            None,
+            || {
+                let runs = Capability { world, owner: owner.clone() };
+                connect::ensure(world, &owner, &team, &runs).map(|()| json!("connected"))
+            },
+        );
+    }
+    let crashes = world.crashes.get();
+    while !plan.steps.is_empty() && world.crashes.get() == crashes && world.violation().is_none() {
+        let step = plan.steps.remove(world.below(plan.steps.len()));
+        let kept = Kept { owner: step.owner, team: step.team, permit: step.permit, planned: planned.clone() };
+        if world.fault(world.knobs.stale_permits) {
+            world.kept.borrow_mut().push(kept.clone());
+            if world.chance(300) {
+                continue;
+            }
+        }
+        step_team(world, &kept);
+    }
+}
+
+fn step_team(world: &World, step: &Kept) {
+    let before = world.checker.borrow().fingerprint(&step.owner, &step.team);
+    let reply = world.command(
+        || format!("advance {} of {} by {}", step.team, step.owner, step.permit),
+        Some(step.planned.clone()),
+        || advance::advance(world, &step.owner, &step.team, &step.permit).map(|changed| json!(changed)),
+    );
+    if let Some(Ok(changed)) = reply
+        && changed == false
+        && !world.faulty.get()
+        && before != world.checker.borrow().fingerprint(&step.owner, &step.team)
+    {
+        world.violate("a step says that nothing changed, and something did");
+    }
+}
+
+/// An old permit is used, again or for the first time.
+pub fn stale(world: &World) {
+    let kept = {
+        let mut kept = world.kept.borrow_mut();
+        let n = world.below(kept.len());
+        let step = kept.get(n).cloned();
+        if kept.len() > 20 {
+            kept.remove(0);
+        }
+        step
+    };
+    if let Some(step) = kept {
+        step_team(world, &step);
+    }
+}
+
+/// One run goes on: it calls a tool, asks, stops, fails or ends.
+pub fn work(world: &World) {
+    let at_work = world.agents.borrow().at_work();
+    if let Some((thread, run)) = world.pick(&at_work) {
+        work_on(world, &thread, &run);
+    }
+}
+
+fn work_on(world: &World, thread: &str, run: &str) {
+    let Some(turn) = world.agents.borrow().turn(thread, run).cloned() else { return };
+    let knobs = &world.knobs;
+    if turn.job.is_some() && turn.calls < 4 && world.fault(knobs.calls) {
+        return actors::send_member(world, thread, run);
+    }
+    let mut agents = world.agents.borrow_mut();
+    if turn.cancel_wanted && !world.chance(200) {
+        world.note(|| format!("{run} stops"));
+        return agents.end(thread, run, RunStatus::Cancelled, None);
+    }
+    if turn.job.is_none() {
+        world.note(|| format!("{run}, somebody's own turn, ends"));
+        agents.say(thread, run, "FOREIGN answer", false);
+        return agents.end(thread, run, RunStatus::Succeeded, None);
+    }
+    if world.fault(knobs.asks) {
+        world.note(|| format!("{run} asks"));
+        agents.say(thread, run, &format!("question of {run}"), true);
+        return agents.end(thread, run, RunStatus::Succeeded, None);
+    }
+    if world.fault(knobs.interrupts) {
+        world.note(|| format!("{run} stops at an interrupt"));
+        return agents.interrupt(thread, run, 1 + world.below(2));
+    }
+    if world.fault(knobs.run_fails) {
+        world.note(|| format!("{run} fails"));
+        return agents.end(thread, run, RunStatus::Failed, Some("the model broke".into()));
+    }
+    let answer = match world.below(12) {
+        _ if world.fault(knobs.no_text) => "  ".to_string(),
+        0 => format!("answer of {run} {}", "字".repeat(2_100)),
+        _ => format!("answer of {run}"),
+    };
+    world.note(|| format!("{run} ends"));
+    agents.say(thread, run, &answer, false);
+    agents.end(thread, run, RunStatus::Succeeded, None);
+}
+
+/// Somebody does something in a conversation that is not the team's work, or
+/// something goes wrong in the agents' host.
+fn mishap(world: &World) {
+    let threads: Vec<String> = world.agents.borrow().threads.keys().cloned().collect();
+    let Some(thread) = world.pick(&threads) else { return };
+    let what = world.below(8);
+    let owner = actors::owner(world);
+    let mut agents = world.agents.borrow_mut();
+    match what {
+        0 | 1 => {
+            world.note(|| format!("somebody types in {thread}"));
+            agents.foreign_message(&thread);
+        }
+        2 => {
+            world.note(|| format!("somebody's own turn begins in {thread}"));
+            agents.foreign_turn(&thread);
+        }
+        3 => {
+            world.note(|| format!("{thread} is compacted"));
+            agents.compact(&thread);
+        }
+        4 => {
+            world.note(|| format!("somebody answers the interrupts of {thread}"));
+            agents.answer_interrupts(&thread);
+        }
+        5 => {
+            let denied = agents.denied.remove(&owner);
+            world.note(|| format!("{owner} is {}", if denied { "allowed again" } else { "denied" }));
+            if !denied {
+                agents.denied.insert(owner);
+            }
+        }
+        6 => {
+            let denied = agents.denied_threads.remove(&thread);
+            world.note(|| format!("{thread} is {}", if denied { "allowed again" } else { "denied" }));
+            if !denied {
+                agents.denied_threads.insert(thread);
+            }
+        }
+        _ => agents.denied.clear(),
+    }
+}
+
+fn vanish(world: &World) {
+    let runs: Vec<(String, String)> = {
+        let agents = world.agents.borrow();
+        agents.threads.iter().flat_map(|(t, thread)| thread.runs.keys().map(|r| (t.clone(), r.clone()))).collect()
+    };
+    if let Some((thread, run)) = world.pick(&runs) {
+        world.note(|| format!("{run} vanishes"));
+        world.agents.borrow_mut().vanish(&thread, &run);
+    }
+}
+
+fn clock(world: &World) {
+    let back = world.chance(250);
+    let by = match world.below(4) {
+        0 => world.rng.borrow_mut().range(1, 100),
+        1 => world.rng.borrow_mut().range(1_000, 10_000),
+        2 => world.rng.borrow_mut().range(10_000, 100_000),
+        _ => world.rng.borrow_mut().range(100_000, 10_000_000),
+    };
+    let now = world.clock.get();
+    world.clock.set(if back { now.saturating_sub(by) } else { now + by });
+    world.note(|| format!("the clock goes {} by {by} ms", if back { "back" } else { "on" }));
+}
+
+/// What others do while a command is inside the host.
+pub fn interlope(world: &World) {
+    match world.below(14) {
+        0..=4 => work(world),
+        5 => actors::cancel(world),
+        6 => actors::resume(world),
+        7 => actors::send(world),
+        8 => actors::delete(world),
+        9 => actors::connect(world),
+        10 => actors::settle(world),
+        11 => actors::mention(world),
+        12 => stale(world),
+        _ => pass(world),
+    }
+}
+
+/// One step of the whole.
+pub fn step(world: &World) {
+    world.clock.set(world.clock.get() + world.rng.borrow_mut().range(0, 700));
+    let knobs = &world.knobs;
+    if world.chance(knobs.foreign) {
+        return mishap(world);
+    }
+    if world.chance(knobs.vanish) {
+        return vanish(world);
+    }
+    if world.chance(knobs.clock) {
+        return clock(world);
+    }
+    if world.fault(knobs.crash) && world.chance(200) {
+        return world.restart();
+    }
+    match world.below(100) {
+        0..=3 => actors::create(world),
+        4..=17 => actors::send(world),
+        18..=21 => actors::cancel(world),
+        22..=29 => actors::resume(world),
+        30..=32 => actors::settle(world),
+        33 => actors::delete(world),
+        34..=36 => actors::connect(world),
+        37..=39 => actors::read(world),
+        40..=44 => actors::mention(world),
+        45 => {
+            world.command(|| "the operator lists the slots".into(), None, || settle::slots(world));
+        }
+        46..=48 => stale(world),
+        49..=72 => work(world),
+        _ => pass(world),
+    }
+}

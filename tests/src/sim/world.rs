@@ -1,0 +1,431 @@
+//! The world of one seed: store, agents, clock, chance, and the process that
+//! may die at any moment. It implements the component's `Host`.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use agent_teams_plugin::domain::error::{Error, Kind};
+use agent_teams_plugin::domain::job::JobKind;
+use agent_teams_plugin::host::{Guard, Host, Input, Level, LockTimeout, Runs, StoreError, Tx};
+use serde_json::Value;
+
+use super::agents::Agents;
+use super::check::Checker;
+use super::drive::Kept;
+use super::knobs::Knobs;
+use super::rng::Rng;
+use super::runs::Capability;
+use super::store::{Change, SimTx, Store};
+
+/// How a command ends that does not return: the whole process dies, or this
+/// one call is given up (a trap, a deadline).
+enum Abandoned {
+    Process,
+    Call,
+}
+
+/// What one command holds at the moment. Commands nest when another actor
+/// acts while this one talks to the host.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// Open transactions.
+    pub transactions: usize,
+    /// Commit locks held.
+    pub commit_locks: usize,
+    /// Commits that changed something.
+    pub commits: usize,
+    /// The owners that could be served when this step was planned.
+    pub planned: Option<BTreeSet<String>>,
+}
+
+/// Everything that a seed makes.
+pub struct World {
+    pub knobs: Knobs,
+    pub rng: RefCell<Rng>,
+    pub store: RefCell<Store>,
+    pub agents: RefCell<Agents>,
+    pub checker: RefCell<Checker>,
+    pub clock: Cell<u64>,
+    /// Faults, crashes and interleaving are on.
+    pub faulty: Cell<bool>,
+    pub steps: Cell<u64>,
+    pub crashes: Cell<u64>,
+    /// Permits that are used late.
+    pub kept: RefCell<Vec<Kept>>,
+    locks: RefCell<BTreeSet<String>>,
+    connections: RefCell<BTreeSet<(String, String)>>,
+    positions: RefCell<BTreeMap<(String, String), u64>>,
+    frames: RefCell<Vec<Frame>>,
+    violation: RefCell<Option<String>>,
+    trace: RefCell<Option<Vec<String>>>,
+    /// Acts for another actor while a command is inside the host.
+    interloper: Cell<Option<fn(&World)>>,
+}
+
+/// The moment at which every simulation begins.
+const EPOCH_MS: u64 = 1_800_000_000_000;
+/// Commands inside commands.
+const DEPTH: usize = 3;
+
+impl World {
+    /// A new world. `traced`: keeps the list of what happened.
+    pub fn new(knobs: Knobs, rng: Rng, traced: bool) -> Self {
+        let slots = knobs.slots;
+        Self {
+            knobs,
+            rng: RefCell::new(rng),
+            store: RefCell::default(),
+            agents: RefCell::default(),
+            checker: RefCell::new(Checker::new(slots)),
+            clock: Cell::new(EPOCH_MS),
+            faulty: Cell::new(true),
+            steps: Cell::new(0),
+            crashes: Cell::new(0),
+            kept: RefCell::default(),
+            locks: RefCell::default(),
+            connections: RefCell::default(),
+            positions: RefCell::default(),
+            frames: RefCell::new(vec![Frame::default()]),
+            violation: RefCell::default(),
+            trace: RefCell::new(traced.then(Vec::new)),
+            interloper: Cell::new(None),
+        }
+    }
+
+    /// Who acts while another command is inside the host.
+    pub fn set_interloper(&self, act: fn(&World)) {
+        self.interloper.set(Some(act));
+    }
+
+    /// A line of the trace.
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = self.trace.borrow_mut().as_mut() {
+            let indent = "  ".repeat(self.frames.borrow().len() - 1);
+            trace.push(format!("{:>6} {indent}{}", self.steps.get(), line()));
+        }
+    }
+
+    /// The trace so far.
+    pub fn take_trace(&self) -> Vec<String> {
+        self.trace.borrow_mut().take().unwrap_or_default()
+    }
+
+    /// Remembers the first broken invariant.
+    pub fn violate(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.note(|| format!("!! {what}"));
+        self.violation.borrow_mut().get_or_insert(what);
+    }
+
+    /// The first broken invariant.
+    pub fn violation(&self) -> Option<String> {
+        self.violation.borrow().clone()
+    }
+
+    /// A number below `bound`.
+    pub fn below(&self, bound: usize) -> usize {
+        self.rng.borrow_mut().below(bound)
+    }
+
+    /// True in `per_mille` of 1,000 cases.
+    pub fn chance(&self, per_mille: u32) -> bool {
+        self.rng.borrow_mut().chance(per_mille)
+    }
+
+    /// A fault, while faults are on.
+    pub fn fault(&self, per_mille: u32) -> bool {
+        self.faulty.get() && self.chance(per_mille)
+    }
+
+    /// One of the items.
+    pub fn pick<T: Clone>(&self, items: &[T]) -> Option<T> {
+        self.rng.borrow_mut().pick(items).cloned()
+    }
+
+    /// Looks at the frame of the command that runs now.
+    pub fn frame<T>(&self, f: impl FnOnce(&mut Frame) -> T) -> T {
+        let mut frames = self.frames.borrow_mut();
+        if frames.is_empty() {
+            frames.push(Frame::default());
+        }
+        let last = frames.len() - 1;
+        f(&mut frames[last])
+    }
+
+    /// A moment at which the process may die, or this call be given up.
+    pub fn crash_point(&self, place: &str) {
+        if self.fault(self.knobs.crash) {
+            self.note(|| format!("  the process dies {place}"));
+            resume_unwind(Box::new(Abandoned::Process));
+        }
+        if self.fault(self.knobs.trap) {
+            self.note(|| format!("  the call is given up {place}"));
+            resume_unwind(Box::new(Abandoned::Call));
+        }
+    }
+
+    /// Lets others act while a command is inside the host.
+    pub fn reenter(&self) {
+        let mut more = 2;
+        while more > 0 && self.frames.borrow().len() <= DEPTH && self.fault(self.knobs.reenter) {
+            more -= 1;
+            if let Some(act) = self.interloper.get() {
+                act(self);
+            }
+        }
+    }
+
+    /// Lets others act between the reads of a command and its commit.
+    pub fn reenter_at_commit(&self) {
+        if self.frames.borrow().len() <= DEPTH
+            && self.fault(self.knobs.reenter_commit)
+            && let Some(act) = self.interloper.get()
+        {
+            act(self);
+        }
+    }
+
+    /// No agent may be asked while a transaction is open or a commit lock held.
+    pub fn check_outside(&self, call: &str) {
+        let (transactions, locks) = self.frame(|f| (f.transactions, f.commit_locks));
+        if transactions > 0 || locks > 0 {
+            self.violate(format!("{call} while {transactions} transactions are open and {locks} commit locks held"));
+        }
+    }
+
+    /// A commit is durable.
+    pub fn committed(&self, changes: &[Change]) {
+        let planned = self.frame(|f| {
+            f.commits += usize::from(!changes.is_empty());
+            f.planned.clone()
+        });
+        self.note(|| {
+            format!("  commit: {}", changes.iter().map(|(key, ..)| key.as_str()).collect::<Vec<_>>().join(" "))
+        });
+        let seen = self.checker.borrow_mut().committed(
+            changes,
+            self.now(),
+            &self.agents.borrow(),
+            &self.connections.borrow(),
+            planned.as_ref(),
+        );
+        if let Err(broken) = seen {
+            self.violate(broken);
+        }
+    }
+
+    /// A run was admitted: once for its job, in the right conversation, and with
+    /// nothing of anybody else's turn in it.
+    pub fn check_admission(&self, owner: &str, thread: &str, input: &Input) {
+        if input.text.contains("FOREIGN") {
+            self.violate("a foreign answer travels in an input");
+        }
+        let provenance: Value = serde_json::from_str(&input.provenance).unwrap_or_default();
+        let checker = self.checker.borrow();
+        let job = provenance["job_id"].as_str().unwrap_or("");
+        for told in input.text.split("Notice: your request ").skip(1) {
+            let request = told.split(' ').next().unwrap_or("").to_string();
+            self.agents.borrow_mut().noticed.entry(request).or_default().push(job.into());
+        }
+        let broken = match checker.job(owner, job) {
+            None => Some(format!("a run was admitted for {job}, which does not exist")),
+            Some((at, job)) if job.kind == JobKind::Receipt => {
+                let request = job.parent.and_then(|n| checker.teams.get(at)?.jobs.get(&n));
+                let carried = |id: &str| input.answers.is_some() || input.text.contains(id);
+                let ok = request.is_some_and(|r| r.source.thread() == Some(thread) && carried(&r.id));
+                (!ok).then(|| format!("the receipt {} was delivered to {thread}", job.id))
+            }
+            Some((_, job)) => (job.thread != thread).then(|| format!("{} runs in {thread}", job.id)),
+        };
+        drop(checker);
+        if let Some(broken) = broken {
+            self.violate(broken);
+        }
+        self.check_answers();
+    }
+
+    /// Nothing was admitted twice: no job's input, no answer to one question.
+    pub fn check_answers(&self) {
+        let twice = self.agents.borrow().admitted.iter().find(|(_, n)| **n > 1).map(|(what, _)| what.clone());
+        if let Some(what) = twice {
+            self.violate(format!("the {what} was admitted twice"));
+        }
+    }
+
+    /// Owners with something that could start now.
+    pub fn waiting_owners(&self) -> BTreeSet<String> {
+        self.checker.borrow().waiting_owners(self.now(), &self.connections.borrow())
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now(&self) -> u64 {
+        self.clock.get()
+    }
+
+    /// Whether a team is connected in this process.
+    pub fn connected(&self, owner: &str, team: &str) -> bool {
+        self.connections.borrow().contains(&(owner.into(), team.into()))
+    }
+
+    /// Runs one command of one actor. Nothing: it was given up.
+    pub fn command(
+        &self,
+        name: impl FnOnce() -> String,
+        planned: Option<BTreeSet<String>>,
+        run: impl FnOnce() -> Result<Value, Error>,
+    ) -> Option<Result<Value, Error>> {
+        self.steps.set(self.steps.get() + 1);
+        self.note(name);
+        let depth = self.frames.borrow().len();
+        self.frames.borrow_mut().push(Frame { planned, ..Frame::default() });
+        let ended = catch_unwind(AssertUnwindSafe(run));
+        let frame = {
+            let mut frames = self.frames.borrow_mut();
+            frames.truncate(depth + 1);
+            frames.pop().unwrap_or_default()
+        };
+        match ended {
+            Ok(reply) => {
+                self.note(|| match &reply {
+                    Ok(value) => format!("  → {}", brief(value)),
+                    Err(e) => format!("  → {:?} {}: {}", e.kind, e.code, e.message),
+                });
+                if let Err(e) = &reply {
+                    if matches!(e.kind, Kind::Internal) {
+                        self.violate(format!("an internal error: {} {}", e.code, e.message));
+                    }
+                    if frame.commits > 0 && !matches!(e.kind, Kind::Unknown) {
+                        self.note(|| format!("  ({} commits before the refusal)", frame.commits));
+                    }
+                }
+                Some(reply.map_err(|mut e| {
+                    e.detail = Some(serde_json::json!({"commits": frame.commits}));
+                    e
+                }))
+            }
+            Err(payload) => match payload.downcast::<Abandoned>() {
+                Ok(how) => match *how {
+                    Abandoned::Process if depth > 1 => resume_unwind(Box::new(Abandoned::Process)),
+                    Abandoned::Process => {
+                        self.restart();
+                        None
+                    }
+                    Abandoned::Call => None,
+                },
+                Err(other) => {
+                    let text = other
+                        .downcast_ref::<String>()
+                        .cloned()
+                        .or_else(|| other.downcast_ref::<&str>().map(|s| (*s).to_string()));
+                    self.violate(format!("a panic: {}", text.unwrap_or_default()));
+                    None
+                }
+            },
+        }
+    }
+
+    /// A new process: what only the old one knew is gone.
+    pub fn restart(&self) {
+        self.note(|| "the process starts again".into());
+        self.crashes.set(self.crashes.get() + 1);
+        self.locks.borrow_mut().clear();
+        self.connections.borrow_mut().clear();
+        self.positions.borrow_mut().clear();
+        self.agents.borrow_mut().ended.clear();
+    }
+
+    /// Enters a capability into the table.
+    pub fn bind(&self, owner: &str, team: &str) {
+        self.connections.borrow_mut().insert((owner.into(), team.into()));
+    }
+}
+
+fn brief(value: &Value) -> String {
+    let job = &value["job"];
+    if job.is_object() {
+        return format!("{} {} {}", job["id"], job["status"], job["reason"]["code"]);
+    }
+    if let Some(team) = value.get("team") {
+        return format!(
+            "{} ready {} connected {} {}",
+            team["id"], team["ready"], team["connected"], team["reason"]["code"]
+        );
+    }
+    value.to_string()
+}
+
+/// A lock, released when dropped.
+struct Held<'w> {
+    world: &'w World,
+    name: String,
+    depth: usize,
+}
+
+impl Guard for Held<'_> {}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.world.locks.borrow_mut().remove(&self.name);
+        if !self.name.starts_with("step/")
+            && let Some(frame) = self.world.frames.borrow_mut().get_mut(self.depth)
+        {
+            frame.commit_locks = frame.commit_locks.saturating_sub(1);
+        }
+    }
+}
+
+impl Host for World {
+    fn begin(&self) -> Result<Box<dyn Tx + '_>, StoreError> {
+        if self.fault(self.knobs.store_unavailable) {
+            return Err(StoreError::Unavailable("injected".into()));
+        }
+        Ok(Box::new(SimTx::begin(self)))
+    }
+
+    fn lock(&self, name: &str, _timeout_ms: u32) -> Result<Box<dyn Guard + '_>, LockTimeout> {
+        if self.fault(self.knobs.lock_timeout) || !self.locks.borrow_mut().insert(name.into()) {
+            return Err(LockTimeout);
+        }
+        if !name.starts_with("step/") {
+            self.frame(|f| f.commit_locks += 1);
+        }
+        let depth = self.frames.borrow().len() - 1;
+        Ok(Box::new(Held { world: self, name: name.into(), depth }))
+    }
+
+    fn lookup(&self, owner: &str, team: &str) -> Option<Box<dyn Runs + '_>> {
+        self.connected(owner, team)
+            .then(|| Box::new(Capability { world: self, owner: owner.into() }) as Box<dyn Runs + '_>)
+    }
+
+    fn forget(&self, owner: &str, team: &str) {
+        self.connections.borrow_mut().remove(&(owner.into(), team.into()));
+    }
+
+    fn publish(&self, owner: &str, topic: &str, _revision: u64) {
+        *self.positions.borrow_mut().entry((owner.into(), topic.into())).or_default() += 1;
+        self.crash_point("after a signal");
+    }
+
+    fn position(&self, owner: &str, topic: &str) -> u64 {
+        self.positions.borrow().get(&(owner.into(), topic.into())).copied().unwrap_or(0)
+    }
+
+    fn settings(&self) -> String {
+        self.knobs.settings.clone()
+    }
+
+    fn log(&self, _level: Level, message: &str) {
+        self.note(|| format!("  log: {message}"));
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now()
+    }
+
+    fn random(&self, bytes: usize) -> Vec<u8> {
+        let mut rng = self.rng.borrow_mut();
+        (0..bytes).map(|_| rng.next() as u8).collect()
+    }
+}
