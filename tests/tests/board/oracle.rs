@@ -36,10 +36,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 const ACTIONS: [&str; 8] = ["claim", "release", "edit", "set_dependencies", "complete", "reopen", "reassign", "delete"];
 
+/// Revision, status, owner, blockers.
+type Known = (u64, &'static str, Option<String>, Vec<usize>);
+
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
-    /// Number → (revision, status, owner, blockers).
-    tasks: BTreeMap<usize, (u64, &'static str, Option<String>, Vec<usize>)>,
+    /// By number.
+    tasks: BTreeMap<usize, Known>,
 }
 
 impl Model {

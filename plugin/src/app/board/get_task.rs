@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::super::Ctx;
 use super::{as_member, hide_team, look, view};
+use crate::domain::board;
 use crate::domain::error::Result;
-use crate::domain::{board, text};
 use crate::store::board::BoardTx;
 
 /// Reads one task of your team's board whole: its description, revision,
@@ -32,6 +32,6 @@ pub fn get_team_task(ctx: Ctx, args: &GetTeamTask) -> Result<Value> {
 pub fn whole(board: &BoardTx, id: &str) -> Result<Value> {
     match board.task(id)? {
         Some((_, event)) => view::task(board, &event),
-        None => Err(board::not_found(&text::excerpt(id, 100).0, "task_id")),
+        None => Err(board::not_found()),
     }
 }

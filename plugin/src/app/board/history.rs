@@ -92,7 +92,7 @@ fn events(board: &BoardTx, task: Option<&str>, from: Option<u32>, limit: usize) 
     if let Some(id) = task
         && board.card(id)?.is_none()
     {
-        return Err(board::not_found(&text::excerpt(id, 100).0, "task_id"));
+        return Err(board::not_found());
     }
     let mut below = from;
     let mut shown = Vec::new();

@@ -141,10 +141,7 @@ fn apply(
     bounds: &Bounds,
 ) -> Result<TaskEvent> {
     settled(board)?;
-    let (card, event) = board.task(id)?.ok_or_else(|| {
-        let (shown, _) = crate::domain::text::excerpt(id, 100);
-        board::not_found(&shown, "task_id")
-    })?;
+    let (card, event) = board.task(id)?.ok_or_else(board::not_found)?;
     let names = Names(&board.team.team);
     let around = Around { graph: board, people: &names, bounds };
     let next = board::update(&event.task, expected, asked, who.actor(), around)?;

@@ -89,10 +89,7 @@ fn refusal(id: &str, fault: Fault) -> Error {
     match fault {
         Fault::Cycle(through) => error::cycle(id, &through),
         Fault::Twice(blocker) => error::invalid("blocked_by", format!("{blocker} is listed twice as a blocker.")),
-        Fault::Missing(blocker) => {
-            let (shown, _) = text::excerpt(&blocker, 100);
-            error::not_found(&shown, "blocked_by")
-        }
+        Fault::Missing(blocker) => error::no_blocker(&blocker),
     }
 }
 

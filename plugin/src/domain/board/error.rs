@@ -13,13 +13,25 @@ pub fn invalid(field: &str, message: impl Into<String>) -> Error {
     Error::invalid("TEAM_INVALID_ARGUMENT", field, message)
 }
 
-pub fn not_found(id: &str, field: &str) -> Error {
+/// The one answer for a task that this board never had, whatever the id.
+pub fn not_found() -> Error {
     Error::new(
         Kind::NotFound,
         "TEAM_TASK_NOT_FOUND",
-        format!("There is no such task on this team's board: {id}. List the tasks to see their ids."),
+        "There is no such task on this team's board. List the tasks to see their ids.",
     )
-    .at(field)
+    .at("task_id")
+}
+
+/// A blocker that is missing or deleted.
+pub fn no_blocker(id: &str) -> Error {
+    let (shown, _) = crate::domain::text::excerpt(id, 100);
+    Error::new(
+        Kind::NotFound,
+        "TEAM_TASK_NOT_FOUND",
+        format!("There is no such task to wait for: {shown}. List the tasks to see their ids."),
+    )
+    .at("blocked_by")
 }
 
 /// The board's answer to a conversation that is no member's of such a team:
