@@ -130,6 +130,7 @@ fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
     })?;
     Ok(taken.map(|(job, frozen, revision)| {
         s.host.publish(s.owner, &topic(s.team), revision);
+        super::board::wait::nudge(s.host);
         (job, frozen)
     }))
 }

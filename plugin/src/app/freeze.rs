@@ -185,10 +185,11 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
     }
     let active = team.state()?.into_iter().map(|e| e.entry).filter(|e| e.status == Status::Active);
     let active = active.map(|e| public_state::view(team, &e)).collect();
-    Ok(Context { recent_messages, ..standing_context(team, active) })
+    let board = Some(super::board::digest::digest(team)?);
+    Ok(Context { recent_messages, board, ..standing_context(team, active) })
 }
 
-/// The context without messages: what every member is always told.
+/// The context without messages and board: what must fit whatever happens.
 pub fn standing_context(team: &TeamTx, state: Vec<serde_json::Value>) -> Context {
     let member = |m: &Member| ContextMember { id: m.id.clone(), name: m.name.clone(), agent: m.agent.clone() };
     Context {

@@ -104,6 +104,9 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
         Ok((jobs, touched))
     })?;
     drop(held);
+    if !touched.is_empty() {
+        super::board::wait::nudge(ctx.host);
+    }
     for (team, revision) in &touched {
         ctx.host.publish(ctx.owner(), &topic(team), *revision);
         // A new authenticated mention reconnects its team.

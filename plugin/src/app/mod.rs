@@ -6,6 +6,7 @@ pub mod admit;
 pub mod adopt;
 pub mod advance;
 pub mod args;
+pub mod board;
 pub mod cancel;
 pub mod collect;
 pub mod connect;
@@ -39,6 +40,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
@@ -81,6 +83,37 @@ impl<'a> Ctx<'a> {
     }
 }
 
+/// How a command answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Done(Value),
+    Park(Park),
+}
+
+impl From<Value> for Reply {
+    fn from(value: Value) -> Self {
+        Self::Done(value)
+    }
+}
+
+/// A call that waits without an instance; see the contract's `parked`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Park {
+    pub topic: String,
+    /// The topic's position, read before the snapshot.
+    pub seen: u64,
+    pub timeout_ms: u32,
+    pub token: String,
+}
+
+/// Why a parked call is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    Signalled,
+    TimedOut,
+    Closed,
+}
+
 /// An owner and conversation that can be part of a key.
 pub fn check_caller(caller: &Caller) -> Result<()> {
     let fits = |text: &str, bytes: usize| !text.is_empty() && text.len() <= bytes;
@@ -105,11 +138,13 @@ pub struct Settings {
     /// Admitted jobs in the whole database, 1 to 64.
     pub slots: u32,
     pub reconnect: Reconnect,
+    /// Tasks of one board that are not deleted, from 1.
+    pub board_tasks: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { slots: limits::SLOTS, reconnect: Reconnect::Auto }
+        Self { slots: limits::SLOTS, reconnect: Reconnect::Auto, board_tasks: limits::BOARD_TASKS }
     }
 }
 
@@ -121,6 +156,9 @@ pub fn settings(host: &dyn Host) -> Result<Settings> {
     })?;
     if !(1..=64).contains(&settings.slots) {
         return Err(Error::invalid("bad_settings", "slots", "`slots` must be between 1 and 64."));
+    }
+    if !(1..=crate::domain::board::MAX_SAFE).contains(&settings.board_tasks) {
+        return Err(Error::invalid("bad_settings", "board_tasks", "`board_tasks` must be a whole number from 1."));
     }
     Ok(settings)
 }

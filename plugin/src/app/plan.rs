@@ -36,10 +36,10 @@ pub struct Plan {
 }
 
 /// The first unfinished job of a conversation.
-struct HeadWork {
-    owner: String,
-    thread: String,
-    work: Work,
+pub struct HeadWork {
+    pub owner: String,
+    pub thread: String,
+    pub work: Work,
 }
 
 /// Decides what to do next. Reads the heads of the unfinished conversations,
@@ -121,7 +121,7 @@ pub fn asks(db: &Db, host: &dyn Host, owner: &str) -> Result<bool> {
 
 /// The first unfinished job of every conversation under a prefix of the work
 /// list: one seek for each.
-fn heads(db: &Db, under: &str) -> Result<Vec<HeadWork>> {
+pub fn heads(db: &Db, under: &str) -> Result<Vec<HeadWork>> {
     let end = keys::end(under);
     let mut from = String::from(under);
     let mut heads = Vec::new();

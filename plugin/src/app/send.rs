@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, memo, topic, view};
+use super::{Ctx, board, memo, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Phase, Source};
 use crate::domain::{ids, limits, text};
@@ -71,6 +71,7 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
     })?;
     if let Some(revision) = changed {
         ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
+        board::wait::nudge(ctx.host);
     }
     Ok(reply)
 }
@@ -113,6 +114,7 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
     })?;
     if let Some(revision) = changed {
         ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
+        board::wait::nudge(ctx.host);
     }
     Ok(reply)
 }

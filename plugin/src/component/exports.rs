@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::imports::{Capability, Imports};
-use crate::app::{self, Caller, Ctx};
+use crate::app::{self, Caller, Ctx, Wake};
 use crate::bindings::agent_teams::plugin::agent_runs::Runs as RunsResource;
 use crate::bindings::agent_teams::plugin::types;
 use crate::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
@@ -60,6 +60,19 @@ fn with<T>(
     f(Ctx { host: &Imports, caller: &caller, runs }).map_err(refuse)
 }
 
+fn outcome(outcome: exports::Outcome) -> types::Outcome {
+    match outcome {
+        exports::Outcome::Done(json) => types::Outcome::Done(json),
+        exports::Outcome::Park(park) => types::Outcome::Park(types::Parked {
+            topic: park.topic,
+            seen: park.seen,
+            timeout_ms: park.timeout_ms,
+            token: park.token,
+        }),
+    }
+}
+
+/// No action waits.
 fn no_such_wait() -> types::Error {
     refuse(Error::new(Kind::NotFound, "wait_not_found", "No call of this component waits under this token."))
 }
@@ -81,11 +94,20 @@ impl tools::Guest for Plugin {
         name: String,
         arguments: String,
     ) -> core::result::Result<types::Outcome, types::Error> {
-        with(given, runs, |ctx| exports::tools::call(ctx, &name, &arguments)).map(types::Outcome::Done)
+        with(given, runs, |ctx| exports::tools::call(ctx, &name, &arguments)).map(outcome)
     }
 
-    fn resume_call(_: types::Caller, _: String, _: types::Wake) -> core::result::Result<types::Outcome, types::Error> {
-        Err(no_such_wait())
+    fn resume_call(
+        given: types::Caller,
+        token: String,
+        wake: types::Wake,
+    ) -> core::result::Result<types::Outcome, types::Error> {
+        let wake = match wake {
+            types::Wake::Signalled => Wake::Signalled,
+            types::Wake::TimedOut => Wake::TimedOut,
+            types::Wake::Closed => Wake::Closed,
+        };
+        with(given, None, |ctx| exports::tools::resume(ctx, &token, wake)).map(outcome)
     }
 }
 
@@ -140,7 +162,7 @@ impl routes::Guest for Plugin {
         action: String,
         payload: String,
     ) -> core::result::Result<types::Outcome, types::Error> {
-        with(given, runs, |ctx| exports::actions::call(ctx, &action, &payload)).map(types::Outcome::Done)
+        with(given, runs, |ctx| exports::actions::call(ctx, &action, &payload)).map(outcome)
     }
 
     fn resume_call(_: types::Caller, _: String, _: types::Wake) -> core::result::Result<types::Outcome, types::Error> {

@@ -63,6 +63,28 @@ pub const STATE_BYTES: usize = 16_000;
 pub const STATE_TITLE: Bound = bound(80, 160);
 pub const STATE_CONTENT: Bound = bound(1_000, 2_000);
 
+/// Tasks of a board that are not deleted, unless the deployment sets another.
+pub const BOARD_TASKS: u64 = 256;
+pub const BOARD_BLOCKERS: usize = 64;
+pub const BOARD_SCOPES: usize = 32;
+pub const BOARD_SCOPE_BYTES: usize = 256;
+/// Versions of tasks that a board's journal keeps.
+pub const BOARD_EVENTS: u32 = 10_000;
+/// From here on readers are told how many are left.
+pub const BOARD_EVENTS_WARN: u32 = 1_000;
+pub const TASKS_DEFAULT: u32 = 50;
+pub const TASKS_MAX: u32 = 100;
+/// The owner's page of tasks: a whole board of common size at once.
+pub const OWNER_TASKS_MAX: u32 = 256;
+pub const OWNER_PAGE_BYTES: usize = 500_000;
+/// Bytes of one part of an import.
+pub const IMPORT_BYTES: usize = 1024 * 1024;
+pub const WAIT_MIN_MS: u64 = 10_000;
+pub const WAIT_MAX_MS: u64 = 3_600_000;
+pub const WAIT_DEFAULT_MS: u64 = 30_000;
+/// A wait looks this often whether anybody can still make progress.
+pub const WAIT_LOOK_MS: u64 = 10_000;
+
 pub const FEED_DEFAULT: u32 = 20;
 pub const FEED_MAX: u32 = 200;
 
@@ -111,6 +133,12 @@ pub fn report(slots: u32) -> Value {
         "page_bytes": PAGE_BYTES, "page": {"default": PAGE_DEFAULT, "max": PAGE_MAX},
         "state": {"entries": STATE_ENTRIES, "bytes": STATE_BYTES, "title": text(STATE_TITLE), "content": text(STATE_CONTENT)},
         "feed": {"default": FEED_DEFAULT, "max": FEED_MAX}, "slots": slots,
+        "board": {
+            "tasks": BOARD_TASKS, "subject_utf16": super::board::SUBJECT, "description_utf16": super::board::DESCRIPTION,
+            "blockers": BOARD_BLOCKERS, "scopes": BOARD_SCOPES, "scope_bytes": BOARD_SCOPE_BYTES, "events": BOARD_EVENTS,
+            "import_bytes": IMPORT_BYTES, "page": {"default": TASKS_DEFAULT, "max": TASKS_MAX},
+            "wait_ms": {"default": WAIT_DEFAULT_MS, "min": WAIT_MIN_MS, "max": WAIT_MAX_MS},
+        },
         "mention": {"hits": MENTION_HITS, "references": MENTION_REFERENCES, "label_utf16": MENTION_LABEL},
     })
 }

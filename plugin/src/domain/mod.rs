@@ -1,5 +1,6 @@
 //! The rules, as pure functions and data: no storage, no host, no clock.
 
+pub mod board;
 pub mod context;
 pub mod cursor;
 pub mod error;
@@ -10,6 +11,7 @@ pub mod letter;
 pub mod limits;
 pub mod machine;
 pub mod page;
+pub mod replay;
 pub mod schedule;
 pub mod state;
 pub mod text;

@@ -1,15 +1,13 @@
 //! What people and programs can do.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde_json::Value;
-
-use super::{Entry, parse, schema};
+use super::{Entry, Outcome, parse, schema};
+use crate::app::board::{create_task, history as task_history, import, list_tasks, update_task};
 use crate::app::{
-    Ctx, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, resume, search,
-    send, settle,
+    Ctx, Reply, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, resume,
+    search, send, settle,
 };
 use crate::domain::error::{Error, Kind, Result};
 
@@ -23,14 +21,14 @@ macro_rules! actions {
             }),*]
         }
 
-        /// Calls an action; the reply is compact JSON.
-        pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<String> {
+        /// Calls an action; the reply is compact JSON, or a wait.
+        pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
-            let reply: Value = match action {
-                $($name => $command(ctx, &parse::<$type>(payload)?)?,)*
+            let reply: Reply = match action {
+                $($name => $command(ctx, &parse::<$type>(payload)?)?.into(),)*
                 _ => return Err(unknown()),
             };
-            serde_json::to_string(&reply).map_err(|e| Error::internal(format!("a reply cannot be written: {e}")))
+            Outcome::of(reply)
         }
     };
 }
@@ -49,6 +47,11 @@ actions! {
     "state", false, read_state::State, read_state::state;
     "history", false, history::History, history::history;
     "import_team", true, import_team::ImportTeam, import_team::import_team;
+    "tasks", false, list_tasks::Tasks, list_tasks::tasks;
+    "create_task", true, create_task::CreateTask, create_task::create_task;
+    "update_task", true, update_task::UpdateTask, update_task::update_task;
+    "task_history", false, task_history::TaskHistory, task_history::task_history;
+    "import_tasks", true, import::ImportTasks, import::import_tasks;
 }
 
 fn unknown() -> Error {

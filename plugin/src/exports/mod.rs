@@ -10,6 +10,7 @@ use alloc::string::{String, ToString};
 
 use serde::de::DeserializeOwned;
 
+use crate::app::{Park, Reply};
 use crate::domain::error::{Error, Kind, Result};
 
 /// A tool or an action as it is described.
@@ -21,6 +22,26 @@ pub struct Entry {
     pub schema: String,
     /// Whether it may change anything.
     pub writes: bool,
+}
+
+/// How a call ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Compact JSON.
+    Done(String),
+    /// It waits, and `resume` goes on with it.
+    Park(Park),
+}
+
+impl Outcome {
+    fn of(reply: Reply) -> Result<Self> {
+        match reply {
+            Reply::Done(value) => serde_json::to_string(&value)
+                .map(Self::Done)
+                .map_err(|e| Error::internal(format!("a reply cannot be written: {e}"))),
+            Reply::Park(park) => Ok(Self::Park(park)),
+        }
+    }
 }
 
 /// Parses arguments into their type. Unknown fields, wrong types and invalid

@@ -1,14 +1,12 @@
 //! What member agents can call.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde_json::Value;
-
-use super::{Entry, parse, schema};
+use super::{Entry, Outcome, parse, schema};
+use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
 use crate::app::{
-    Ctx, check_caller, history, publish_state, read_context, read_result, read_state, search_results, send,
+    Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results, send,
     update_state,
 };
 use crate::domain::error::{Error, Kind, Result};
@@ -23,14 +21,14 @@ macro_rules! tools {
             }),*]
         }
 
-        /// Calls a tool; the reply is compact JSON.
-        pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<String> {
+        /// Calls a tool; the reply is compact JSON, or a wait.
+        pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
-            let reply: Value = match tool {
-                $($name => $command(ctx, &parse::<$type>(arguments)?)?,)*
+            let reply: Reply = match tool {
+                $($name => $command(ctx, &parse::<$type>(arguments)?)?.into(),)*
                 _ => return Err(unknown()),
             };
-            serde_json::to_string(&reply).map_err(|e| Error::internal(format!("a reply cannot be written: {e}")))
+            Outcome::of(reply)
         }
     };
 }
@@ -44,6 +42,17 @@ tools! {
     "read_team_history", false, history::ReadTeamHistory, history::read_team_history;
     "search_team_results", false, search_results::SearchTeamResults, search_results::search_team_results;
     "read_team_result", false, read_result::ReadTeamResult, read_result::read_team_result;
+    "create_team_task", true, create_task::CreateTeamTask, create_task::create_team_task;
+    "get_team_task", false, get_task::GetTeamTask, get_task::get_team_task;
+    "list_team_tasks", false, list_tasks::ListTeamTasks, list_tasks::list_team_tasks;
+    "update_team_task", true, update_task::UpdateTeamTask, update_task::update_team_task;
+    "wait_for_team_tasks", false, wait::WaitForTeamTasks, wait::wait_for_team_tasks;
+}
+
+/// Goes on with a call that waited.
+pub fn resume(ctx: Ctx, token: &str, wake: Wake) -> Result<Outcome> {
+    check_caller(ctx.caller)?;
+    Outcome::of(wait::resume(ctx, token, wake)?)
 }
 
 fn unknown() -> Error {

@@ -15,6 +15,7 @@
 //! team/OWNER/TEAM/job/NNNN/…       its text, frozen input, answer, result
 //! team/OWNER/TEAM/msg/NNNNNN       a shared message
 //! team/OWNER/TEAM/state/NN         an entry of the public state
+//! team/OWNER/TEAM/board …          the task board: see `store::board`
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
 //! team/OWNER/TEAM/ran/THREAD/RUN   the number of the job that this run executes
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition

@@ -1,5 +1,6 @@
 //! Typed access to the records, and the one way in which commands commit.
 
+pub mod board;
 pub mod keys;
 pub mod records;
 mod team;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use agent_teams_plugin::app::mention::{self, Mention, Reference};
 use agent_teams_plugin::app::{Caller, Ctx, advance, connect, plan};
 use agent_teams_plugin::domain::error::Error;
-use agent_teams_plugin::exports;
+use agent_teams_plugin::exports::{self, Outcome};
 use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::Double;
@@ -149,8 +149,11 @@ pub fn text(value: &Value) -> String {
     value.as_str().expect("a text").into()
 }
 
-pub fn parse(reply: Result<String, Error>) -> Reply {
-    reply.map(|text| serde_json::from_str(&text).expect("a reply is JSON"))
+pub fn parse(reply: Result<Outcome, Error>) -> Reply {
+    reply.map(|outcome| match outcome {
+        Outcome::Done(text) => serde_json::from_str(&text).expect("a reply is JSON"),
+        Outcome::Park(_) => panic!("nothing here waits"),
+    })
 }
 
 pub fn act(host: &dyn Host, caller: &Caller, runs: Option<&dyn Runs>, name: &str, payload: &Value) -> Reply {
