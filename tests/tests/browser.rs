@@ -54,7 +54,8 @@ fn libraries() {
 #[test]
 fn the_page_in_chromium() {
     let node = program(&["node"], "nodejs npm");
-    let chromium = program(&["chromium", "chromium-browser", "google-chrome"], "chromium fonts-noto-core fonts-noto-cjk");
+    let chromium =
+        program(&["chromium", "chromium-browser", "google-chrome"], "chromium fonts-noto-core fonts-noto-cjk");
     libraries();
     let path = String::from_utf8(
         Command::new("sh").args(["-c", &format!("command -v {chromium}")]).output().expect("sh").stdout,

@@ -8,11 +8,11 @@ let shown = null;
 async function example(visitor) {
   if (shown) return shown;
   const team = await visitor.team('Hosting move', { lead: 'Ada' });
-  await visitor.ask(team, 'Ada', 'Please hand this over.');
-  await visitor.ask(team, 'Ada', 'Please compare the offers over one and three years, and say which one you would take.');
-  await visitor.ask(team, 'Bo', 'Please publish the plan.');
-  await visitor.ask(team, 'Bo', 'Write the announcement, but ask me first.');
   await visitor.ask(team, 'Cy', 'Please write the file.');
+  await visitor.ask(team, 'Bo', 'Please publish the plan.');
+  await visitor.ask(team, 'Ada', 'Please compare the offers over one and three years, and say which one you would take.');
+  await visitor.ask(team, 'Ada', 'Please hand this over.');
+  await visitor.ask(team, 'Bo', 'Write the announcement, but ask me first.');
   for (const [subject, blocked_by] of [['Collect prices', []], ['Check outages', []], ['Decide', ['task-1', 'task-2']]]) {
     await visitor.action('create_task', { team_id: team.id, subject, description: 'As discussed.', blocked_by, write_scopes: ['notes'] });
   }
@@ -48,7 +48,7 @@ export const checks = Object.fromEntries(
       const team = await example(visitor);
       const name = { 'light1440': '', 'dark1440': 'dark-chinese-', 'dark390': 'phone-dark-', 'light390': 'phone-chinese-' }[theme + width];
       for (const [hash, ready, shot] of [
-        [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', 'board-page'], [`#/team/${team.id}/state`, '.entry', 'state'],
+        [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry', 'state'],
         [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
         [`#/conversation/${team.members.Ada.thread}`, '.message', 'conversation'],
       ]) {
@@ -56,7 +56,7 @@ export const checks = Object.fromEntries(
         await page.locator(ready).first().waitFor();
         await visitor.fits(hash);
         await visitor.accessible(`${hash} ${theme} ${locale} ${width}`);
-        if (shot) await picture(page, `${name}${shot}`);
+        if (shot && (!name || shot === 'team')) await picture(page, `${name}${shot}`);
       }
       assert.equal(await page.evaluate(() => document.documentElement.lang), locale === 'zh-CN' ? 'zh-CN' : 'en');
       // Deletion is to be read in both themes.
