@@ -84,6 +84,9 @@ function copy(node, depth) {
   if (HEADINGS[name] || ELEMENTS.has(name)) {
     const made = document.createElement(HEADINGS[name] ?? name.toLowerCase());
     if (name === 'OL' && /^\d{1,9}$/.test(node.getAttribute('start') ?? '')) made.start = Number(node.getAttribute('start'));
+    if (name === 'LI' && node.querySelector(':scope > input, :scope > p > input')) made.className = 'check';
+    const align = node.getAttribute('align');
+    if ((name === 'TD' || name === 'TH') && ['right', 'center'].includes(align)) made.className = align;
     if (['P', 'LI', 'TD', 'TH', 'BLOCKQUOTE'].includes(name) || HEADINGS[name]) made.dir = 'auto';
     copyChildren(node, made, depth);
     if (name === 'TABLE' || name === 'PRE') {

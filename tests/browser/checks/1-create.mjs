@@ -31,6 +31,8 @@ export const checks = {
     assert.deepEqual(await page.locator('.roster input:not([type=checkbox])').evaluateAll((all) => all.map((one) => one.value)), ['Writer', 'Planner', 'Planner 2']);
     await page.getByLabel('Name', { exact: true }).fill('Launch review');
     await page.locator('#team-goal').fill('Find out whether we can launch.');
+    await page.getByLabel('Search agents').fill('facts');
+    await visitor.painted();
     await picture(page, 'create');
     await page.getByRole('button', { name: 'Make the team' }).click();
     await page.getByRole('heading', { name: 'Launch review' }).waitFor();
