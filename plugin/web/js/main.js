@@ -4,7 +4,7 @@ import { render } from '../vendor/lit-html.js';
 import { onOtherTab } from './drafts.js';
 import { chooseLanguage, t } from './i18n.js';
 import { keepLive } from './live.js';
-import { loadAgents, paintWith, refreshAll, refreshParts, refreshTeam, signIn, state, update, viewOf } from './store.js';
+import { loadAgents, paintWith, refreshAll, refreshParts, refreshTeam, signIn, state, todo, update, viewOf } from './store.js';
 import { applyTheme } from './theme.js';
 import { plain } from './text.js';
 import { resumeTask } from './views/board.js';
@@ -30,7 +30,8 @@ function parse(hash) {
 
 function title() {
   const team = state.route.team && state.views.get(state.route.team)?.team;
-  return team ? `${plain(team.name)} · ${t('brand')}` : t('brand');
+  const asks = state.phase === 'ready' ? todo().length : 0;
+  return `${asks ? `(${asks}) ` : ''}${team ? `${plain(team.name)} · ` : ''}${t('brand')}`;
 }
 
 function paint() {
