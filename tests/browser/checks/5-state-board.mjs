@@ -3,17 +3,12 @@
 import assert from 'node:assert/strict';
 import { picture } from '../harness.mjs';
 
-const offers = async (visitor, action) => {
-  const list = await visitor.page.evaluate(() => fetch('/api/plugins/community.agent-teams/actions').then((answer) => answer.json()));
-  return list.actions.some((one) => one.name === action);
-};
-
 export const checks = {
-  async 'public state: live updates, attribution, archive, plain text; the draft stays'({ come }) {
+  async 'public state: live updates, attribution, archive, plain text; the draft stays'({ come, server }) {
     const visitor = await come();
     const { page } = visitor;
     const team = await visitor.team('State');
-    assert.ok(await offers(visitor, 'state'), 'the component offers its public state');
+    assert.ok(server.actions.includes('state'), 'the component offers its public state');
     await visitor.open(`#/team/${team.id}`);
     await page.locator('#composer-text').fill('kept while the state changes');
     await visitor.open(`#/team/${team.id}/state`);
@@ -36,13 +31,12 @@ export const checks = {
     assert.equal(await page.locator('#composer-text').inputValue(), 'kept while the state changes');
   },
 
-  async 'the board: create, edit, block, assign, complete, reopen, delete, history, a stale edit'({ come }) {
+  async 'the board: create, edit, block, assign, complete, reopen, delete, history, a stale edit'({ come, server }) {
     const visitor = await come();
     const { page } = visitor;
     const team = await visitor.team('Board');
-    visitor.expectFailures = !(await offers(visitor, 'tasks'));
     await visitor.open(`#/team/${team.id}/board`);
-    if (!(await offers(visitor, 'tasks'))) {
+    if (!server.actions.includes('tasks')) {
       // The page says so and offers the rest.
       await page.getByText('The board cannot be shown').waitFor();
       return;

@@ -48,7 +48,7 @@ export const checks = Object.fromEntries(
       const team = await example(visitor);
       const name = { 'light1440': '', 'dark1440': 'dark-chinese-', 'dark390': 'phone-dark-', 'light390': 'phone-chinese-' }[theme + width];
       for (const [hash, ready, shot] of [
-        [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry', 'state'],
+        [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry, .empty', 'state'],
         [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
         [`#/conversation/${team.members.Ada.thread}`, '.message', 'conversation'],
       ]) {
