@@ -7,6 +7,8 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod app;
 pub mod domain;

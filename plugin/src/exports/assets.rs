@@ -87,6 +87,9 @@ pub fn read(path: &str) -> Result<&'static File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
     use std::collections::BTreeSet;
     use std::path::Path;
 

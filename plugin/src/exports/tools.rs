@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
 use crate::app::{
-    Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results, send,
-    update_state,
+    Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results,
+    send, update_state,
 };
 use crate::domain::error::{Error, Kind, Result};
 
