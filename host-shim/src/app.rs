@@ -22,7 +22,7 @@ use crate::users::{UserError, Users};
 use crate::worker::{self, CapabilityOf, Worker};
 
 /// Compiled code of components, in the data folder.
-const CACHE_FOLDER: &str = "cache";
+pub const CACHE_FOLDER: &str = "cache";
 /// The files of conversations, in the data folder.
 const WORKSPACES_FOLDER: &str = "workspaces";
 /// How long a stop waits for steps of teams that are under way.

@@ -1,6 +1,6 @@
 //! The command line: arguments, the choice of the command, exit codes. One
 //! command a file. Commands either open the data folder's database or speak
-//! HTTP to the server that runs on it; none does both.
+//! HTTP to the server that runs on it; only `import` does whichever it can.
 
 mod args;
 mod backup;
@@ -10,6 +10,7 @@ mod doctor;
 mod fail;
 mod find;
 mod follow;
+mod import;
 mod jobs;
 mod logs;
 mod offline;
@@ -85,6 +86,7 @@ async fn run(args: Args, output: &Output) -> Result<Exit, Fail> {
         Command::Users(args) => users::run(&place, args, output).await,
         Command::Tokens(args) => tokens::run(&place, args, output).await,
         Command::Backup(args) => backup::run(&place, args, output).await,
+        Command::Import(args) => import::run(&place, args, output).await,
         Command::Teams(args) => teams::run(&place, args, output).await,
         Command::Jobs(args) => jobs::run(&place, args, output).await,
         Command::Send(args) => send::run(&place, args, output).await,

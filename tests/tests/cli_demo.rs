@@ -33,6 +33,14 @@ fn the_demo_does_its_job_and_a_second_run_repeats_nothing() {
     let before = runs(&folder);
     assert_eq!(before.len(), 5);
 
+    // The writer's second change of the plan met a conflict and was merged.
+    let db = Connection::open(folder.database()).expect("the database");
+    let plan: String = db
+        .query_row("SELECT value FROM kv WHERE key LIKE 'team/%/state/%'", [], |row| row.get(0))
+        .expect("one entry of public state");
+    assert!(plan.contains("\"revision\":3") && plan.contains("Cy has written the note"), "{plan}");
+    drop(db);
+
     let second = folder.json(&["demo"]).json();
     assert_eq!(second["repeated"], true);
     assert_eq!(runs(&folder), before, "no run was started and none was touched");

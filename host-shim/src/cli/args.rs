@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::{backup, demo, doctor, jobs, send, serve, settle, teams, tokens, users, watch};
+use super::{backup, demo, doctor, import, jobs, send, serve, settle, teams, tokens, users, watch};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -72,6 +72,8 @@ pub enum Command {
     Tokens(tokens::Tokens),
     /// Copy the database into a file, also while the server runs.
     Backup(backup::Backup),
+    /// Take over the teams of an earlier plugin's database file.
+    Import(import::Import),
     /// List, create, show, connect and delete teams.
     Teams(teams::Teams),
     /// List, show, cancel and answer the jobs of a team.

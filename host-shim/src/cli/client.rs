@@ -40,6 +40,11 @@ impl ServerFile {
         let _ = std::fs::remove_file(data.join(SERVER_FILE));
     }
 
+    /// Whether a server wrote it and did not take it away.
+    pub fn exists(data: &Path) -> bool {
+        Self::read(data).is_some()
+    }
+
     fn read(data: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(data.join(SERVER_FILE)).ok()?).ok()
     }

@@ -1,7 +1,7 @@
 //! Bodies: one JSON object, strictly read.
 //!
-//! A body has the type `application/json`, is UTF-8, is at most 256 KiB, and
-//! its objects repeat no member. A mistake is answered with the path at which
+//! A body has the type `application/json`, is UTF-8, is at most 256 KiB (for
+//! actions whose names begin with `import_`: 8 MiB), and its objects repeat no member. A mistake is answered with the path at which
 //! it stands (`members[2].name`).
 
 use std::cell::{Cell, RefCell};
@@ -18,6 +18,8 @@ use super::{App, Problem};
 
 /// The largest body, in bytes.
 pub(super) const MAX_BODY: usize = 256 * 1024;
+/// The largest body of an import, which carries a whole document.
+const MAX_IMPORT: usize = 8 << 20;
 
 /// A body that was read: the text as sent, and what it says.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ impl FromRequest<App> for JsonObject {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         check_type(&parts.headers)?;
-        let bytes = tokio::time::timeout(app.limits.body_time, collect(body)).await.map_err(|_| {
+        let most = if parts.uri.path().contains("/actions/import_") { MAX_IMPORT } else { MAX_BODY };
+        let bytes = tokio::time::timeout(app.limits.body_time, collect(body, most)).await.map_err(|_| {
             Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "The body did not arrive in time.")
         })??;
         parse(bytes)
@@ -55,16 +58,16 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-async fn collect(body: Body) -> Result<Vec<u8>, Problem> {
+async fn collect(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| Problem::invalid("body_broken", "The body could not be read to its end.", ""))?;
-        if bytes.len() + chunk.len() > MAX_BODY {
+        if bytes.len() + chunk.len() > most {
             return Err(Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
-                format!("A body has at most {MAX_BODY} bytes."),
+                format!("A body has at most {most} bytes here."),
             ));
         }
         bytes.extend_from_slice(&chunk);

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::{self, Seen};
 use super::finish::{Ending, finish};
-use super::{admit, connect, settings, topic};
+use super::{admit, connect, freeze, settings, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Hold, Phase};
+use crate::domain::limits;
 use crate::domain::machine::{Event, step};
-use crate::domain::{ids, limits};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, commit_lock, read, step_lock, transact};
@@ -151,6 +151,9 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         return Ok(false);
     }
     let cancelling = matches!(before, Phase::Cancelling { .. });
+    if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
+        team.db.put(&team.keys.ran(&job.thread, run), &job.n)?;
+    }
     let mut ending = None;
     let event = match seen {
         Seen::Nothing => return Ok(false),
@@ -160,7 +163,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             return Ok(true);
         }
         Seen::Started { run } => Event::Started { run: run.clone() },
-        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped | Seen::Never(_) if cancelling => Event::Stopped,
+        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_) if cancelling => Event::Stopped,
         Seen::Ended { run, ending: end } => {
             ending = Some(end.clone());
             match end {
@@ -182,7 +185,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             }
             Event::CancelAccepted
         }
-        Seen::Stopped => return Ok(false),
+        Seen::Stopped { .. } => return Ok(false),
     };
     let Some(phase) = step(&job.phase, event) else { return Ok(false) };
     job.phase = phase;
@@ -222,7 +225,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
         // What runs may have begun with an answer: the frozen input knows.
         _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
             Some(frozen) => frozen.key,
-            None => ids::run_key(&team.team.nonce, &job.id),
+            None => freeze::first_key(team, job),
         },
     })
 }

@@ -8,7 +8,7 @@ use super::finish::Ending;
 use crate::domain::error::Error;
 use crate::domain::job::{Answered, Failure, OpenInterrupt, Phase, Wait};
 use crate::domain::{limits, text};
-use crate::host::{Cancellation, Input, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
+use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
 use crate::store::records::{Frozen, FrozenInput, Job};
 
 /// One observation of the host.
@@ -49,7 +49,23 @@ pub enum Seen {
         run: String,
     },
     /// Nothing runs any more (or ever did), after a cancel.
-    Stopped,
+    Stopped {
+        run: Option<String>,
+    },
+}
+
+impl Seen {
+    /// The run that the host named.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Seen::Started { run }
+            | Seen::Ended { run, .. }
+            | Seen::Asked { run, .. }
+            | Seen::CancelAccepted { run }
+            | Seen::Stopped { run: Some(run) } => Some(run),
+            _ => None,
+        }
+    }
 }
 
 /// The first attempt of a frozen input in this very step: a refusal says that
@@ -180,7 +196,7 @@ pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
         (Phase::Cancelling { run: Some(run), accepted, .. }, _) => stop(runs, job, run, *accepted),
         (Phase::Cancelling { run: None, key, .. }, _) => match runs.find(&job.thread, key) {
             Ok(found) => stop(runs, job, &found.id, false),
-            Err(RunError::NotFound(_)) => Seen::Stopped,
+            Err(RunError::NotFound(_)) => Seen::Stopped { run: None },
             Err(RunError::Other(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         },
@@ -200,14 +216,14 @@ pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
 fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
     if accepted {
         return match runs.get(&job.thread, run) {
-            Ok(found) if ended(found.status) => Seen::Stopped,
+            Ok(found) if ended(found.status) => Seen::Stopped { run: Some(run.into()) },
             Ok(_) => Seen::Nothing,
             Err(RunError::NotFound(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         };
     }
     match runs.cancel(&job.thread, run) {
-        Ok(Cancellation::Stopped) => Seen::Stopped,
+        Ok(Cancellation::Stopped) => Seen::Stopped { run: Some(run.into()) },
         Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
         // Known once and not found any more: nobody can say that it ended.
         Err(RunError::NotFound(_)) => Seen::Lost,
@@ -298,16 +314,7 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
         );
     }
     if !state.interrupts.is_empty() {
-        let open = state
-            .interrupts
-            .iter()
-            .map(|i| OpenInterrupt {
-                id: i.id.clone(),
-                checkpoint: i.checkpoint.clone(),
-                value: serde_json::from_str(&i.value).unwrap_or_else(|_| serde_json::Value::String(i.value.clone())),
-            })
-            .collect();
-        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open } };
+        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open: open_interrupts(state) } };
     }
     let asked = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
     if let Some(q) = asked.or(state.open_question.as_ref()) {
@@ -334,6 +341,14 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
         },
         _ => failed("no_answer", "The member ended its turn without any text."),
     }
+}
+
+/// The interrupts that are open in a conversation.
+pub fn open_interrupts(state: &ThreadState) -> Vec<OpenInterrupt> {
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.into()));
+    let one =
+        |i: &Interrupt| OpenInterrupt { id: i.id.clone(), checkpoint: i.checkpoint.clone(), value: value(&i.value) };
+    state.interrupts.iter().map(one).collect()
 }
 
 fn not_now(code: &'static str, message: String, disconnect: bool) -> Seen {

@@ -7,7 +7,7 @@ use alloc::string::String;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Ctx, get, topic};
+use super::{Ctx, adopt, get, topic};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::host::{Host, RunError, Runs};
@@ -75,7 +75,7 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
             return Err(error);
         }
     }
-    Ok(())
+    adopt::interrupts(host, owner, team, runs)
 }
 
 /// Takes a team's capability away and stores why, for people and for a host

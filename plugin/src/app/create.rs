@@ -145,19 +145,7 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
             digest: checked.digest.clone(),
             created_at: now,
         };
-        let head = Head {
-            v: V1,
-            revision: 1,
-            ready: false,
-            connected: false,
-            disconnect: None,
-            jobs: 0,
-            messages: 0,
-            notices: 0,
-            requests: 0,
-            receipts: 0,
-            unfinished: 0,
-        };
+        let head = Head { v: V1, revision: 1, ..Head::default() };
         db.put(&keys.team(), &team)?;
         db.put(&keys.head(), &head)?;
         db.put_text(&keys::list_entry(owner, now, &id), "{}")?;

@@ -35,10 +35,13 @@ pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: 
             MessageKind::Result
         }
         Ending::Failed(failure) => {
+            // The run, where there was one, leads to its conversation.
+            job.ended_run = before.run().map(String::from);
             job.failure = Some(failure);
             MessageKind::Notice
         }
         Ending::Cancelled { note } => {
+            job.ended_run = before.run().map(String::from);
             job.note = note;
             MessageKind::Notice
         }
@@ -73,10 +76,8 @@ fn cancelled_notice(team: &TeamTx, job: &Job) -> String {
 /// Queues the receipt in the conversation that asked. Its text is derived from
 /// the request's records when it is frozen, so that no answer is stored twice.
 fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result<()> {
-    let member = match &request.source {
-        Source::Member { member, .. } => Some(member.clone()),
-        _ => None,
-    };
+    // A person may have asked in a member's own conversation.
+    let member = team.team.member_of_thread(thread).map(|m| m.id.clone());
     team.head.borrow_mut().receipts += 1;
     let receipt = Job {
         v: V1,
@@ -94,6 +95,8 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         phase: Phase::Queued,
         hold: None,
         seq: 0,
+        key: None,
+        ended_run: None,
         message: None,
         message_run: None,
         answer: None,

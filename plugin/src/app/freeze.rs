@@ -6,13 +6,15 @@ use alloc::vec::Vec;
 use serde_json::json;
 
 use super::finish::receipt_document;
+use super::public_state;
 use crate::domain::context::{self, Context, ContextMember, ContextMessage};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Phase, Source, Wait};
 use crate::domain::letter::{self, Author, ReceiptFrame, RequestFrame};
+use crate::domain::state::Status;
 use crate::domain::{ids, limits, text, time};
 use crate::store::TeamTx;
-use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, MessageKind, V1};
+use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, Member, Message, MessageKind, V1};
 
 /// Makes and stores the input of a queued or answered job, under its key.
 /// Gives the frozen input; the job's message and digest are set.
@@ -70,8 +72,13 @@ fn interrupt_answers(open: &[crate::domain::job::OpenInterrupt], given: &str) ->
         .collect()
 }
 
+/// The idempotency key of a job's first run.
+pub fn first_key(team: &TeamTx, job: &Job) -> String {
+    job.key.clone().unwrap_or_else(|| ids::run_key(&team.team.nonce, &job.id))
+}
+
 fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
-    let key = ids::run_key(&team.team.nonce, &job.id);
+    let key = first_key(team, job);
     let (_, context) = context::fit(shared_context(team, Some(job.n))?, limits::CONTEXT_BYTES);
     let notices = team.notices(&job.thread)?;
     let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
@@ -162,46 +169,70 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
             continue;
         }
         let job = team.job(message.job)?;
-        let member =
-            job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
-        let asked = author(team, &job.source).short();
-        let (kind, from, to, body) = match message.kind {
-            MessageKind::Request => ("request", asked, String::from(member), team.text(job.n)?),
-            MessageKind::Result => {
-                let answer = team.db.get_text(&team.keys.result(job.n))?.unwrap_or_default();
-                ("result", String::from(member), asked, answer)
-            }
-            MessageKind::Notice => {
-                let why = job.failure.as_ref().map_or("It was cancelled.", |f| &f.message);
-                ("notice", String::from(member), asked, String::from(why))
-            }
-        };
-        let (text, truncated) = text::excerpt(&body, limits::ANSWER_BYTES);
+        let line = line(team, &message, &job)?;
+        // What must be escaped counts in the budget: one message alone never
+        // takes all of it.
+        let (text, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, 2 * limits::ANSWER_BYTES);
         recent_messages.push(ContextMessage {
-            kind,
+            kind: line.kind,
             job_id: job.id,
-            from,
-            to,
+            from: line.from,
+            to: line.to,
             text,
             truncated,
             at: time::rfc3339(message.at),
         });
     }
-    Ok(Context {
+    let active = team.state()?.into_iter().map(|e| e.entry).filter(|e| e.status == Status::Active);
+    let active = active.map(|e| public_state::view(team, &e)).collect();
+    let board = Some(super::board::digest::digest(team)?);
+    Ok(Context { recent_messages, board, ..standing_context(team, active) })
+}
+
+/// The context without messages and board: what must fit whatever happens.
+pub fn standing_context(team: &TeamTx, state: Vec<serde_json::Value>) -> Context {
+    let member = |m: &Member| ContextMember { id: m.id.clone(), name: m.name.clone(), agent: m.agent.clone() };
+    Context {
         team_id: team.team.id.clone(),
         name: team.team.name.clone(),
         goal: team.team.goal.clone(),
-        members: team
-            .team
-            .members
-            .iter()
-            .map(|m| ContextMember { id: m.id.clone(), name: m.name.clone(), agent: m.agent.clone() })
-            .collect(),
+        members: team.team.members.iter().map(member).collect(),
         lead: team.team.lead.clone(),
-        state: Vec::new(),
-        board: Some(super::board::digest::digest(team)?),
-        recent_messages,
+        state,
+        board: None,
+        recent_messages: Vec::new(),
         omitted: None,
+    }
+}
+
+/// A line of the shared record in words.
+pub struct Line {
+    /// `request`, `result` or `notice`.
+    pub kind: &'static str,
+    pub from: String,
+    pub to: String,
+    pub body: String,
+}
+
+/// What a line of the shared record says. Its text is that of its job, unless
+/// it was taken over with one of its own.
+pub fn line(team: &TeamTx, message: &Message, job: &Job) -> Result<Line> {
+    let member = job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
+    let (member, asked) = (String::from(member), author(team, &job.source).short());
+    let own = message.text.clone();
+    Ok(match message.kind {
+        MessageKind::Request => {
+            let body = own.map_or_else(|| team.text(job.n), Ok)?;
+            Line { kind: "request", from: asked, to: member, body }
+        }
+        MessageKind::Result => {
+            let result = || Ok(team.db.get_text(&team.keys.result(job.n))?.unwrap_or_default());
+            Line { kind: "result", from: member, to: asked, body: own.map_or_else(result, Ok)? }
+        }
+        MessageKind::Notice => {
+            let why = || job.failure.as_ref().map_or_else(|| "It was cancelled.".into(), |f| f.message.clone());
+            Line { kind: "notice", from: member, to: asked, body: own.unwrap_or_else(why) }
+        }
     })
 }
 

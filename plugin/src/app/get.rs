@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Ctx, view};
 use crate::domain::error::{Error, Result};
-use crate::domain::{ids, limits, text};
+use crate::domain::{cursor, limits, text};
 use crate::store::records::{Head, Job};
 use crate::store::{TeamTx, keys, read};
 
@@ -95,22 +95,22 @@ pub fn view(ctx: Ctx, team_id: &str, page: &Page) -> Result<Value> {
     })
 }
 
-/// A cursor names the newest job of the next page; it is bound to owner and
-/// team by a digest that only this team's nonce gives.
+/// A cursor names the newest job of the next page.
 fn make_cursor(ctx: Ctx, team: &TeamTx, n: u32) -> String {
-    let place = format!("{n:04x}");
-    let seal = ids::digest("feed-cursor", &[ctx.owner(), &team.team.id, &team.team.nonce, &place]);
-    format!("{place}{}", &seal[..24])
+    cursor::seal(&team.team.nonce, &["get", ctx.owner(), &team.team.id], n)
 }
 
-fn open_cursor(ctx: Ctx, team: &TeamTx, cursor: &str) -> Result<u32> {
-    let n = cursor.get(..4).and_then(|place| u32::from_str_radix(place, 16).ok());
-    match n {
-        Some(n) if n >= 1 && n <= team.head.borrow().jobs && make_cursor(ctx, team, n) == cursor => Ok(n),
-        _ => Err(Error::invalid(
-            "bad_cursor",
-            "cursor",
-            "This cursor is not of this list. Use the next_cursor of a page, or none to begin again.",
-        )),
-    }
+fn open_cursor(ctx: Ctx, team: &TeamTx, given: &str) -> Result<u32> {
+    let n = cursor::open(&team.team.nonce, &["get", ctx.owner(), &team.team.id], given);
+    n.filter(|n| (1..=team.head.borrow().jobs).contains(n)).ok_or_else(bad_cursor)
+}
+
+/// The one answer for a cursor that is not of this list.
+pub fn bad_cursor() -> Error {
+    Error::invalid(
+        "bad_cursor",
+        "cursor",
+        "This cursor is not of this list with these filters. Use the next_cursor of a page with the same filters, or \
+         none to begin again.",
+    )
 }

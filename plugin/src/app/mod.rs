@@ -3,7 +3,9 @@
 //! command a file.
 
 pub mod admit;
+pub mod adopt;
 pub mod advance;
+pub mod args;
 pub mod board;
 pub mod cancel;
 pub mod collect;
@@ -13,17 +15,25 @@ pub mod delete;
 pub mod finish;
 pub mod freeze;
 pub mod get;
+pub mod history;
+pub mod import_team;
 pub mod list;
 pub mod memo;
 pub mod mention;
 pub mod object;
 pub mod open;
 pub mod plan;
+pub mod public_state;
+pub mod publish_state;
 pub mod read_context;
+pub mod read_result;
+pub mod read_state;
 pub mod resume;
 pub mod search;
+pub mod search_results;
 pub mod send;
 pub mod settle;
+pub mod update_state;
 pub mod view;
 
 use alloc::string::String;

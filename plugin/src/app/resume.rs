@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::{Ctx, collect, topic, view};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{Answer, Phase, Wait};
+use crate::domain::job::{Answer, OpenInterrupt, Phase, Wait};
 use crate::domain::machine::{Event, step};
 use crate::domain::{ids, limits, text};
-use crate::host::RunError;
+use crate::host::{RunError, Runs};
+use crate::store::records::Job;
 use crate::store::{TeamTx, commit_lock, read, transact};
 
 /// Answers a job that waits. A clarification takes a text; a graph interrupt
@@ -90,6 +92,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
             _ => {}
         }
     }
+    let read_now = open_interrupts(runs, &job)?;
     let now = ctx.now();
     let (reply, revision) = transact(ctx.host, &commit_lock(ctx.owner(), &resume.team_id), |db| {
         let team = TeamTx::load(db, ctx.owner(), &resume.team_id)?;
@@ -101,6 +104,11 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
             return Err(
                 Error::conflict("request_id_reused", "This request_id was used for another answer.").at("request_id")
             );
+        }
+        if let (Phase::Waiting { wait, .. }, Some(open)) = (&mut job.phase, &read_now)
+            && *wait == (Wait::Interrupts { open: Vec::new() })
+        {
+            *wait = Wait::Interrupts { open: open.clone() };
         }
         let Phase::Waiting { wait, .. } = &job.phase else { return Err(not_waiting(&job.phase)) };
         if let Some(about) = resume.question_id.as_deref().filter(|id| !id.is_empty())
@@ -129,6 +137,26 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         ctx.host.publish(ctx.owner(), &topic(&resume.team_id), revision);
     }
     Ok(reply)
+}
+
+/// A job that was taken over says that it waits for interrupts, but not for
+/// which: the conversation does.
+fn open_interrupts(runs: &dyn Runs, job: &Job) -> Result<Option<Vec<OpenInterrupt>>> {
+    let Phase::Waiting { wait: Wait::Interrupts { open }, .. } = &job.phase else { return Ok(None) };
+    if !open.is_empty() {
+        return Ok(None);
+    }
+    match runs.state(&job.thread, None) {
+        Ok(state) if state.interrupts.is_empty() => Err(changed()),
+        Ok(state) => Ok(Some(collect::open_interrupts(&state))),
+        Err(error) => Err(Error::unavailable(
+            "host_unavailable",
+            format!(
+                "The host cannot say now what is open in this conversation ({}). Answer again later.",
+                collect::say(&error)
+            ),
+        )),
+    }
 }
 
 /// Whether this id is one of what is asked.

@@ -39,10 +39,24 @@ pub fn search(ctx: Ctx, search: &Search) -> Result<Value> {
     Ok(json!({"hits": hits}))
 }
 
+/// Punctuation around what somebody types is no part of a name.
+fn bare(query: &str) -> &str {
+    query.trim_start_matches(['@', '(', '[', '{', '"', '\'', '<']).trim_end_matches([
+        ',', '.', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '>', '。', '，', '、', '！', '？', '；', '：',
+    ])
+}
+
 /// Every word of the query must occur in "team member". Members whose own name
-/// matches come first, the exact name before all.
+/// matches come first, the exact name before all. If nothing matches as it is
+/// typed, the punctuation around it is left out.
 pub fn hits(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
     let query = text::trim(query);
+    let found = matching(ctx, query)?;
+    let plain = text::trim(bare(query));
+    if found.is_empty() && plain != query && !plain.is_empty() { matching(ctx, plain) } else { Ok(found) }
+}
+
+fn matching(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
     text::within("query", query, limits::QUERY)?;
     let folded = text::fold(query);
     let words: Vec<&str> = folded.split(text::is_space).filter(|w| !w.is_empty()).collect();

@@ -89,12 +89,12 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
         if let Some(reply) = memo::recall(ctx, &team, &digest)? {
             return Ok((reply, None));
         }
-        let member = find_member(&team, &send.member)?;
+        let member = find_member(&team, &send.member, "member")?;
         let new = NewRequest {
             source: Source::Member { member: me.id.clone(), thread: me.thread.clone() },
             request_id: request_id.clone(),
             text: body.clone(),
-            during: Some((&me.thread, ctx.caller.run.as_deref())),
+            during: Some((&me.thread, own_run(ctx, &me))),
         };
         if member.id == me.id {
             return Err(Error::invalid(
@@ -132,14 +132,21 @@ pub fn speaker(ctx: Ctx, team: &TeamTx) -> Result<Member> {
         .ok_or_else(Error::no_team)
 }
 
-/// A member by id or by exact name; the refusal names all of them.
-pub fn find_member(team: &TeamTx, member: &str) -> Result<Member> {
-    let given = text::trim(member);
-    let found = team.team.member(given).or_else(|| team.team.members.iter().find(|m| m.name == given));
-    found.cloned().ok_or_else(|| no_member(team, "member"))
+/// The run of this call, if it is made in the member's own conversation. An
+/// agent that the member started has runs of its own, which say nothing about
+/// the member's job.
+pub fn own_run<'a>(ctx: Ctx<'a>, me: &Member) -> Option<&'a str> {
+    ctx.caller.run.as_deref().filter(|_| ctx.caller.thread.as_deref() == Some(&me.thread))
 }
 
-fn no_member(team: &TeamTx, field: &str) -> Error {
+/// A member by id or by exact name; the refusal names all of them.
+pub fn find_member(team: &TeamTx, member: &str, field: &str) -> Result<Member> {
+    let given = text::trim(member);
+    let found = team.team.member(given).or_else(|| team.team.members.iter().find(|m| m.name == given));
+    found.cloned().ok_or_else(|| no_member(team, field))
+}
+
+pub fn no_member(team: &TeamTx, field: &str) -> Error {
     let names: Vec<&str> = team.team.members.iter().map(|m| m.name.as_str()).collect();
     Error::invalid(
         "member_not_found",
@@ -204,6 +211,8 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         phase: Phase::Queued,
         hold: None,
         seq: 0,
+        key: None,
+        ended_run: None,
         message: None,
         message_run: None,
         answer: None,
@@ -223,7 +232,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
 /// The job of this team that a turn of the conversation executes now. A call
 /// of a run that is not that job's is late: it is refused rather than
 /// attributed to another job.
-fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Option<Job>> {
+pub fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Option<Job>> {
     let prefix = crate::store::keys::work_thread(team.owner, thread);
     let heads = db.scan_prefix(&prefix, 1)?;
     let Some((key, value)) = heads.first() else { return Ok(None) };
@@ -240,12 +249,18 @@ fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Result<
         Phase::Resuming { .. } | Phase::Unknown { answer: Some(_), .. } => None,
         _ => job.phase.run(),
     };
-    match (run, known) {
-        (Some(caller), Some(known)) if caller != known => Err(Error::denied(
+    let late = match (run, known) {
+        (Some(caller), Some(known)) => caller != known,
+        // Its run is not named yet; one that executed another job is not it.
+        (Some(caller), None) => db.get::<u32>(&team.keys.ran(thread, caller))?.is_some_and(|n| n != job.n),
+        _ => false,
+    };
+    match late {
+        true => Err(Error::denied(
             "run_ended",
-            "The run that makes this call is over, and this conversation is doing other work now. Nothing was sent.",
+            "The run that makes this call is over, and this conversation is doing other work now. Nothing was done.",
         )),
-        _ => Ok(Some(job)),
+        false => Ok(Some(job)),
     }
 }
 

@@ -46,6 +46,7 @@ pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     Ok(json!({
         "id": t.team.id, "name": t.team.name, "goal": t.team.goal, "revision": head.revision, "ready": head.ready,
         "connected": connected, "reason": reason, "created_at": time::rfc3339(t.team.created_at), "lead": t.team.lead,
+        "state_revision": head.state_revision,
         "members": members,
         "counts": {
             "requests": head.requests, "receipts": head.receipts,
@@ -126,9 +127,14 @@ pub fn job_with(
         "text": shown, "text_truncated": text_truncated, "result": result,
         "error": job.failure, "note": job.note, "reason": reason(ctx, t, job)?,
         "question": question, "interrupts": interrupts, "thread": job.thread,
-        "run_id": job.phase.run().map(String::from).or_else(|| job.result.as_ref().map(|r| r.run.clone())),
-        "created_at": time::rfc3339(job.created_at), "completed_at": job.completed_at.map(time::rfc3339),
+        "run_id": job.run(),
+        "created_at": created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
     }))
+}
+
+/// When a job was asked for. Absent: unknown (imported).
+pub fn created_at(job: &Job) -> Option<String> {
+    (job.created_at > 0).then(|| time::rfc3339(job.created_at))
 }
 
 /// Who asked, for display.

@@ -10,7 +10,7 @@ use crate::bindings::agent_teams::plugin::types;
 use crate::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::limits;
-use crate::exports;
+use crate::exports::{self, assets};
 use crate::host::Runs;
 use crate::store::records::STORE_FORMAT;
 
@@ -170,11 +170,17 @@ impl routes::Guest for Plugin {
     }
 
     fn assets() -> Vec<routes::AssetInfo> {
-        Vec::new()
+        let info = |file: &assets::File| routes::AssetInfo {
+            path: file.path.into(),
+            media_type: file.media_type.into(),
+            sha256: file.sha256(),
+        };
+        assets::FILES.iter().map(info).collect()
     }
 
-    fn read_asset(_: String) -> core::result::Result<routes::Asset, types::Error> {
-        Err(refuse(Error::new(Kind::NotFound, "asset_not_found", "The page has no such file.")))
+    fn read_asset(path: String) -> core::result::Result<routes::Asset, types::Error> {
+        let file = assets::read(&path).map_err(refuse)?;
+        Ok(routes::Asset { media_type: file.media_type.into(), body: file.body.to_vec() })
     }
 }
 

@@ -53,16 +53,24 @@ pub struct ContextMessage {
     pub at: String,
 }
 
+/// Bytes that the context takes before any message, with room for what may be
+/// added later. Public state is refused where this is over the budget, so that
+/// [`fit`] always ends within it.
+pub fn fixed_bytes(context: &Context) -> usize {
+    let fixed = Context { recent_messages: Vec::new(), omitted: None, board: None, ..context.clone() };
+    serde_json::to_string(&fixed).map_or(0, |text| text.len()) + limits::CONTEXT_RESERVE
+}
+
 /// Compact JSON of the context within `budget` bytes, and the context as it
 /// then is.
 pub fn fit(mut context: Context, budget: usize) -> (Context, String) {
-    let kept = context.recent_messages.len().saturating_sub(limits::CONTEXT_MESSAGES);
-    let mut omitted = kept;
-    context.recent_messages.drain(..kept);
+    let over = context.recent_messages.len().saturating_sub(limits::CONTEXT_MESSAGES);
+    context.recent_messages.drain(..over);
+    let mut omitted = 0;
     loop {
         if omitted > 0 {
             context.omitted = Some(alloc::format!(
-                "{omitted} older recent messages did not fit; read_team_context and the team's history have them."
+                "{omitted} older recent messages did not fit here; read_team_history pages through them."
             ));
         }
         let text = serde_json::to_string(&context).unwrap_or_default();

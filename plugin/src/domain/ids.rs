@@ -50,6 +50,12 @@ pub fn receipt(nonce: &str, request: &str) -> String {
     id("job-", "receipt", &[nonce, request])
 }
 
+/// An entry of the public state from the conversation that published it and
+/// its publication id.
+pub fn entry(team: &str, nonce: &str, source: &str, request_id: &str) -> String {
+    id("entry-", "entry", &[team, nonce, source, request_id])
+}
+
 /// The idempotency key of a job's run.
 pub fn run_key(nonce: &str, job: &str) -> String {
     digest("run", &[nonce, job])

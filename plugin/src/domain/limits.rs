@@ -30,6 +30,10 @@ pub const RESPONSE_BYTES: usize = 8_000;
 /// A member's stored answer.
 pub const ANSWER_BYTES: usize = 6_000;
 pub const EXCERPT_BYTES: usize = 500;
+/// An answer taken over from an earlier plugin.
+pub const IMPORTED_ANSWER_BYTES: usize = 8_000;
+/// Any other text taken over from an earlier plugin.
+pub const IMPORTED_TEXT_BYTES: usize = 65_536;
 
 pub const MEMBERS_MIN: usize = 2;
 pub const MEMBERS_MAX: usize = 8;
@@ -43,8 +47,21 @@ pub const MESSAGES_KEPT: u32 = 100;
 /// Recent messages in the shared context.
 pub const CONTEXT_MESSAGES: usize = 8;
 pub const CONTEXT_BYTES: usize = 24_000;
+/// Kept free in the shared context for what is not known when public state is
+/// written: the note on messages left out and the digest of the task board.
+pub const CONTEXT_RESERVE: usize = 600;
 /// Every page of history, results or tasks.
 pub const PAGE_BYTES: usize = 24_000;
+/// Records on a page of history or results.
+pub const PAGE_DEFAULT: u32 = 8;
+pub const PAGE_MAX: u32 = 20;
+
+/// Entries of the public state, archived ones included.
+pub const STATE_ENTRIES: usize = 20;
+/// Compact JSON of all entries together, archived ones included.
+pub const STATE_BYTES: usize = 16_000;
+pub const STATE_TITLE: Bound = bound(80, 160);
+pub const STATE_CONTENT: Bound = bound(1_000, 2_000);
 
 /// Tasks of a board that are not deleted, unless the deployment sets another.
 pub const BOARD_TASKS: u64 = 256;
@@ -113,7 +130,9 @@ pub fn report(slots: u32) -> Value {
         "teams_per_owner": TEAMS_PER_OWNER, "requests_per_team": REQUESTS_PER_TEAM,
         "receipts_per_team": RECEIPTS_PER_TEAM, "requests_per_chain": REQUESTS_PER_CHAIN,
         "messages_kept": MESSAGES_KEPT, "context_messages": CONTEXT_MESSAGES, "context_bytes": CONTEXT_BYTES,
-        "page_bytes": PAGE_BYTES, "feed": {"default": FEED_DEFAULT, "max": FEED_MAX}, "slots": slots,
+        "page_bytes": PAGE_BYTES, "page": {"default": PAGE_DEFAULT, "max": PAGE_MAX},
+        "state": {"entries": STATE_ENTRIES, "bytes": STATE_BYTES, "title": text(STATE_TITLE), "content": text(STATE_CONTENT)},
+        "feed": {"default": FEED_DEFAULT, "max": FEED_MAX}, "slots": slots,
         "board": {
             "tasks": BOARD_TASKS, "subject_utf16": super::board::SUBJECT, "description_utf16": super::board::DESCRIPTION,
             "blockers": BOARD_BLOCKERS, "scopes": BOARD_SCOPES, "scope_bytes": BOARD_SCOPE_BYTES, "events": BOARD_EVENTS,

@@ -116,6 +116,27 @@ pub fn excerpt(text: &str, bytes: usize) -> (String, bool) {
     (format!("{}{MARK}", cut(text, bytes.saturating_sub(MARK.len()))), true)
 }
 
+/// The text, or its beginning and a mark, within `bytes` bytes and within
+/// `json_bytes` bytes as a compact JSON string, quotes included. True: cut.
+pub fn excerpt_json(text: &str, bytes: usize, json_bytes: usize) -> (String, bool) {
+    let (shown, cut) = excerpt(text, bytes);
+    if json_len(&shown) <= json_bytes {
+        return (shown, cut);
+    }
+    let mut left = json_bytes.saturating_sub(2 + "…".len());
+    let mut end = 0;
+    for c in text.chars() {
+        let mut one = [0; 4];
+        let size = json_len(c.encode_utf8(&mut one)) - 2;
+        if size > left {
+            break;
+        }
+        left -= size;
+        end += c.len_utf8();
+    }
+    (format!("{}…", &text[..end]), true)
+}
+
 /// Folded for comparison without case, by full Unicode case folding.
 pub fn fold(text: &str) -> String {
     icu_casemap::CaseMapper::new().fold_string(text).into_owned()
@@ -132,4 +153,47 @@ pub fn json_len(text: &str) -> usize {
             _ => 1,
         })
         .sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uni_1_a_cut_falls_on_a_character_at_every_offset() {
+        for unit in ["a", "é", "研", "😀", "\"", "\u{1}"] {
+            for lead in 0..4 {
+                let text: String = "x".repeat(lead) + &unit.repeat(7_000);
+                for bytes in [8, 499, 500, 501, 6_000] {
+                    let (shown, cut) = excerpt(&text, bytes);
+                    assert!(cut && shown.len() <= bytes && shown.ends_with('…'));
+                    assert!(shown.len() + unit.len() > bytes, "{unit} {bytes}: nothing is wasted");
+                    let (shown, cut) = excerpt_json(&text, 6_000, bytes);
+                    let json = serde_json::to_string(&shown).expect("writes").len();
+                    assert!(cut && json <= bytes && json + 6 > bytes.min(6_000), "{unit} {bytes} {json}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_within_both_bounds_is_left_as_it_is() {
+        let text = "\u{1}".repeat(10);
+        assert_eq!(excerpt_json(&text, 10, 62), (text.clone(), false));
+        assert!(excerpt_json(&text, 10, 61).1);
+        assert!(excerpt_json(&text, 9, 62).1);
+    }
+
+    #[test]
+    fn folding_is_full_and_changes_no_other_text() {
+        assert_eq!(fold("CAFÉ"), fold("café"));
+        assert_eq!(fold("STRASSE"), fold("straße"));
+        assert_eq!(fold("引用 17%_\"*"), "引用 17%_\"*");
+    }
+
+    #[test]
+    fn the_json_length_is_that_of_the_written_text() {
+        let text: String = (0..=0x2ff).filter_map(char::from_u32).chain("研😀\u{2028}".chars()).collect();
+        assert_eq!(json_len(&text), serde_json::to_string(&text).expect("writes").len());
+    }
 }

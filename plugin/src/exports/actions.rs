@@ -4,8 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Entry, Outcome, parse, schema};
-use crate::app::board::{create_task, history, import, list_tasks, update_task};
-use crate::app::{Ctx, Reply, cancel, check_caller, connect, create, delete, get, list, resume, search, send, settle};
+use crate::app::board::{create_task, history as task_history, import, list_tasks, update_task};
+use crate::app::{
+    Ctx, Reply, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, resume,
+    search, send, settle,
+};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! actions {
@@ -41,10 +44,13 @@ actions! {
     "resume", true, resume::Resume, resume::resume;
     "settle", true, settle::Settle, settle::settle;
     "delete", true, delete::Delete, delete::delete;
+    "state", false, read_state::State, read_state::state;
+    "history", false, history::History, history::history;
+    "import_team", true, import_team::ImportTeam, import_team::import_team;
     "tasks", false, list_tasks::Tasks, list_tasks::tasks;
     "create_task", true, create_task::CreateTask, create_task::create_task;
     "update_task", true, update_task::UpdateTask, update_task::update_task;
-    "task_history", false, history::TaskHistory, history::task_history;
+    "task_history", false, task_history::TaskHistory, task_history::task_history;
     "import_tasks", true, import::ImportTasks, import::import_tasks;
 }
 

@@ -2,6 +2,7 @@
 //! The same on every target; `component` maps it to the contract.
 
 pub mod actions;
+pub mod assets;
 pub mod schema;
 pub mod tools;
 

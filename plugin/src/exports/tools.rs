@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 
 use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
-use crate::app::{Ctx, Reply, Wake, check_caller, read_context, send};
+use crate::app::{
+    Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results, send,
+    update_state,
+};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! tools {
@@ -33,6 +36,12 @@ macro_rules! tools {
 tools! {
     "send_member", true, send::SendMember, send::send_member;
     "read_team_context", false, read_context::ReadTeamContext, read_context::read_team_context;
+    "publish_team_state", true, publish_state::PublishTeamState, publish_state::publish_team_state;
+    "read_team_state", false, read_state::ReadTeamState, read_state::read_team_state;
+    "update_team_state", true, update_state::UpdateTeamState, update_state::update_team_state;
+    "read_team_history", false, history::ReadTeamHistory, history::read_team_history;
+    "search_team_results", false, search_results::SearchTeamResults, search_results::search_team_results;
+    "read_team_result", false, read_result::ReadTeamResult, read_result::read_team_result;
     "create_team_task", true, create_task::CreateTeamTask, create_task::create_team_task;
     "get_team_task", false, get_task::GetTeamTask, get_task::get_team_task;
     "list_team_tasks", false, list_tasks::ListTeamTasks, list_tasks::list_team_tasks;

@@ -14,8 +14,10 @@
 //! team/OWNER/TEAM/job/NNNN         a job
 //! team/OWNER/TEAM/job/NNNN/…       its text, frozen input, answer, result
 //! team/OWNER/TEAM/msg/NNNNNN       a shared message
+//! team/OWNER/TEAM/state/NN         an entry of the public state
 //! team/OWNER/TEAM/board …          the task board: see `store::board`
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
+//! team/OWNER/TEAM/ran/THREAD/RUN   the number of the job that this run executes
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition
 //! ```
 
@@ -164,12 +166,24 @@ impl TeamKeys {
         self.key(&format!("msg/{seq:06}"))
     }
 
+    pub fn state(&self) -> String {
+        self.key("state/")
+    }
+
+    pub fn state_entry(&self, n: u32) -> String {
+        self.key(&format!("state/{n:02}"))
+    }
+
     pub fn notices(&self, thread: &str) -> String {
         self.key(&format!("note/{}/", part(thread)))
     }
 
     pub fn notice(&self, thread: &str, n: u32) -> String {
         self.key(&format!("note/{}/{n:04}", part(thread)))
+    }
+
+    pub fn ran(&self, thread: &str, run: &str) -> String {
+        self.key(&format!("ran/{}/{}", part(thread), part(run)))
     }
 
     pub fn calls(&self, thread: &str) -> String {

@@ -17,7 +17,7 @@ use crate::domain::error::{Error, Kind, Result};
 use crate::domain::limits;
 use crate::host::{CommitError, Host, Level, StoreError, Tx};
 
-pub use team::TeamTx;
+pub use team::{TeamTx, need};
 
 /// A transaction that reads and writes records.
 pub struct Db<'a> {

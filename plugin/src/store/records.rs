@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::domain::job::{Answer, Failure, Hold, JobKind, Phase, Source};
+use crate::domain::state::Entry;
 
 /// The format of the whole store.
 pub const STORE_FORMAT: u32 = 1;
@@ -62,6 +63,7 @@ pub struct Team {
     /// Digest of what was asked, so that the same request id with another
     /// roster is a conflict.
     pub digest: String,
+    /// Milliseconds since the epoch.
     pub created_at: u64,
 }
 
@@ -87,7 +89,7 @@ pub struct Disconnect {
 }
 
 /// What changes about a team with every command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub v: V1,
     /// Grows with every change that anyone can see.
@@ -106,13 +108,19 @@ pub struct Head {
     pub requests: u32,
     pub receipts: u32,
     pub unfinished: u32,
+    /// Entries of the public state.
+    #[serde(default)]
+    pub entries: u32,
+    /// Grows with every change of the public state.
+    #[serde(default)]
+    pub state_revision: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultMeta {
     /// Whether the stored answer was cut. Absent: unknown (imported).
     pub truncated: Option<bool>,
-    /// The run whose turn gave the answer.
+    /// The run whose turn gave the answer. Empty: unknown (imported).
     pub run: String,
 }
 
@@ -145,6 +153,9 @@ pub struct Job {
     pub hold: Option<Hold>,
     /// Place in its conversation.
     pub seq: u32,
+    /// The idempotency key of its run where it is not derived (imported).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The human message that carried the newest input: where the turn begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -164,17 +175,28 @@ pub struct Job {
     pub answers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultMeta>,
+    /// The run that ended without an answer, for whoever looks at its
+    /// conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Something a reader should know about a finished job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Zero: unknown (imported).
     pub created_at: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<u64>,
 }
 
 impl Job {
+    /// The run that is at work, gave the answer, or ended without one.
+    pub fn run(&self) -> Option<&str> {
+        let answered = || self.result.as_ref().map(|r| r.run.as_str()).filter(|run| !run.is_empty());
+        self.phase.run().or_else(answered).or(self.ended_run.as_deref())
+    }
+
     /// Which refusal of this kind in a row the next one is, from 1.
     pub fn tries(&self, code: &str) -> u32 {
         self.hold.as_ref().filter(|h| h.code == code).map_or(0, |h| h.tries).saturating_add(1)
@@ -247,6 +269,17 @@ pub struct Message {
     pub kind: MessageKind,
     pub job: u32,
     pub at: u64,
+    /// What it says, where that is not the job's own text (imported).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// An entry of the public state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateEntry {
+    pub v: V1,
+    pub n: u32,
+    pub entry: Entry,
 }
 
 /// The exact input of a run, stored before the host is asked.

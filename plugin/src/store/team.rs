@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use super::records::{Head, Job, Message, MessageKind, Need, Slot, Team, V1, Work};
+use super::records::{Head, Job, Message, MessageKind, Need, Slot, StateEntry, Team, V1, Work};
 use super::{Db, keys};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Phase;
@@ -123,12 +123,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
 
     fn put_job(&self, job: &Job, now: u64) -> Result<()> {
         self.db.put(&self.keys.job(job.n), job)?;
-        let need = match &job.phase {
-            Phase::Queued | Phase::Answered { .. } => Need::Slot,
-            Phase::Waiting { .. } => Need::Person,
-            Phase::Running { .. } => Need::End,
-            _ => Need::Host,
-        };
+        let need = need(&job.phase);
         let key = keys::work_entry(self.owner, &job.thread, job.seq);
         // A job keeps its age for as long as it needs the same thing.
         let since = match self.db.get::<Work>(&key)? {
@@ -173,7 +168,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         let mut head = self.head.borrow_mut();
         head.messages += 1;
         let seq = head.messages;
-        self.db.put(&self.keys.message(seq), &Message { v: V1, seq, kind, job, at })?;
+        self.db.put(&self.keys.message(seq), &Message { v: V1, seq, kind, job, at, text: None })?;
         if let Some(old) = seq.checked_sub(limits::MESSAGES_KEPT) {
             self.db.delete(&self.keys.message(old))?;
         }
@@ -188,6 +183,13 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         found.iter().map(|(key, value)| super::parse(key, value)).collect()
     }
 
+    /// The public state in the order of publication, archived entries
+    /// included.
+    pub fn state(&self) -> Result<Vec<StateEntry>> {
+        let found = self.db.scan_prefix(&self.keys.state(), limits::STATE_ENTRIES as u32 + 1)?;
+        found.iter().map(|(key, value)| super::parse(key, value)).collect()
+    }
+
     /// Notices that wait for the next turn of a conversation: number and text.
     pub fn notices(&self, thread: &str) -> Result<Vec<(u32, String)>> {
         let found = self.db.scan_prefix(&self.keys.notices(thread), limits::REQUESTS_PER_TEAM)?;
@@ -198,5 +200,15 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         let mut head = self.head.borrow_mut();
         head.notices += 1;
         self.db.put_text(&self.keys.notice(thread, head.notices), text)
+    }
+}
+
+/// What an unfinished job in this phase needs next.
+pub fn need(phase: &Phase) -> Need {
+    match phase {
+        Phase::Queued | Phase::Answered { .. } => Need::Slot,
+        Phase::Waiting { .. } => Need::Person,
+        Phase::Running { .. } => Need::End,
+        _ => Need::Host,
     }
 }

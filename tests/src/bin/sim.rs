@@ -61,12 +61,14 @@ fn main() -> ExitCode {
         None => args.from..args.from + args.seeds,
     };
     let (mut count, mut steps, mut crashes, mut finished, mut violations) = (0u64, 0, 0, 0, 0u64);
+    let mut reached = std::collections::BTreeSet::new();
     for seed in seeds {
         let report = sim::run(seed, args.steps, args.trace);
         count += 1;
         steps += report.steps;
         crashes += report.crashes;
         finished += report.finished;
+        reached.extend(report.reached);
         for line in &report.trace {
             println!("{line}");
         }
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
+    println!("reached: {}", reached.into_iter().collect::<Vec<_>>().join(" "));
     println!("{finished} jobs finished, {crashes} crashes, {:.0} steps a second", steps as f64 / seconds.max(0.001));
     println!("{count} seeds, {steps} steps, {violations} violations");
     if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

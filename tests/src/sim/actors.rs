@@ -139,7 +139,7 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
 pub fn send(world: &World) {
     let Some((owner, team)) = team(world) else { return };
     let Some(member) = world.pick(&team.members) else { return };
-    let number = world.below(60);
+    let number = world.below(if world.knobs.talkative { 120 } else { 60 });
     let text = if world.chance(30) { format!("other {number}") } else { format!("do {number}") };
     let send = Send { team_id: team.id.clone(), member_id: member.id, request_id: format!("r{number}"), text };
     let reply = world.command(
@@ -214,6 +214,9 @@ fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, threa
     }
     // A turn that executes another team's job begins a chain of its own here.
     let working = executed.and_then(|id| checker.job(owner, id)).filter(|(of, j)| *of == at && j.phase.holds_slot());
+    // The run of a job that was settled before the host ever named it is nobody's.
+    let unclear = |j: &Job| j.failure.as_ref().is_some_and(|f| f.code == "outcome_unknown");
+    let named = executed.and_then(|id| checker.job(owner, id)).is_none_or(|(_, j)| !unclear(j));
     match (working, parent) {
         (Some((_, executed)), Some(parent)) if executed.id == parent.id => None,
         (Some((_, executed)), parent) => Some(format!(
@@ -222,7 +225,7 @@ fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, threa
             executed.phase.status(),
             parent.map(|p| &p.id)
         )),
-        (None, Some(parent)) if executed.is_some_and(|id| id != parent.id) => {
+        (None, Some(parent)) if named && executed.is_some_and(|id| id != parent.id) => {
             Some(format!("a late call of {executed:?} was attributed to {}", parent.id))
         }
         _ => None,
@@ -375,7 +378,7 @@ pub fn mention(world: &World) {
     if world.chance(100) {
         references.push(Reference { team: first.id.clone(), member: "m-nobody".into() });
     }
-    let number = world.below(20);
+    let number = world.below(if world.knobs.talkative { 60 } else { 20 });
     let caller = Caller { owner: owner.clone(), thread: Some(thread.clone()), ..Caller::default() };
     let mention = Mention { id: format!("message {number}"), text: format!("please {number}"), references };
     let runs = Capability { world, owner: owner.clone() };

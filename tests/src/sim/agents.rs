@@ -35,6 +35,8 @@ pub struct Agents {
     pub noticed: BTreeMap<String, Vec<String>>,
     /// Some run vanished: whoever tries again sends its message twice.
     pub vanished: bool,
+    /// Something that must never be asked of the host, and was.
+    pub broken: Option<String>,
     next: u64,
 }
 
@@ -126,6 +128,8 @@ impl Agents {
         if let Some(run) = self.known(owner, id, key, &bytes)? {
             return Ok((run, false));
         }
+        // A run that asked and vanished may be tried again as it was.
+        let vanished = self.vanished;
         let (number, manners) = (self.number(), self.manners);
         let thread = self.thread(owner, id)?;
         if thread.active.is_some() {
@@ -139,6 +143,10 @@ impl Agents {
             (Some(_), _) => return Err(RunError::Rejected("that question is not open".into())),
             _ => {}
         }
+        if thread.question.is_some() && input.answers.is_none() && !vanished {
+            self.broken.get_or_insert(format!("an input is admitted in {id} while a question is open there"));
+        }
+        let thread = self.thread(owner, id)?;
         let run = format!("run-{number}");
         let provenance: serde_json::Value = serde_json::from_str(&input.provenance).unwrap_or_default();
         let job = provenance["job_id"].as_str().map(String::from);
@@ -295,7 +303,7 @@ impl Agents {
         let Some(thread) = self.threads.get_mut(id) else { return };
         for number in numbers {
             thread.interrupts.push(Interrupt {
-                checkpoint: (number % 2 == 0).then(|| format!("checkpoint-{number}")),
+                checkpoint: number.is_multiple_of(2).then(|| format!("checkpoint-{number}")),
                 id: format!("interrupt-{number}"),
                 value: format!(r#"{{"tool":"write_file","number":{number}}}"#),
             });

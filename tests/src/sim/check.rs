@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_teams_plugin::domain::ids;
 use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::domain::limits;
-use agent_teams_plugin::host::Input;
+use agent_teams_plugin::host::{Input, RunStatus};
 use agent_teams_plugin::store::keys;
 use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Team, Work};
 
@@ -32,6 +32,8 @@ pub struct Checker {
     pub work: BTreeMap<String, (String, Work)>,
     pub slots: BTreeSet<String>,
     pub fairness: Fairness,
+    /// Statuses, reasons and failures that some job went through.
+    pub reached: BTreeSet<String>,
     limit: usize,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
@@ -51,6 +53,7 @@ impl Checker {
             work: BTreeMap::new(),
             slots: BTreeSet::new(),
             fairness: Fairness::default(),
+            reached: BTreeSet::new(),
             limit: slots as usize,
             accepted: BTreeSet::new(),
         }
@@ -183,6 +186,14 @@ impl Checker {
                 return Err(format!("a job of {} changed and its team's revision did not", at.1));
             }
             for (before, n) in jobs {
+                if let Some(job) = mirror.jobs.get(&n) {
+                    let codes = [job.hold.as_ref().map(|h| &h.code), job.failure.as_ref().map(|f| &f.code)];
+                    for word in codes.into_iter().flatten().map(String::as_str).chain([job.phase.status()]) {
+                        if !self.reached.contains(word) {
+                            self.reached.insert(word.into());
+                        }
+                    }
+                }
                 if planned.is_some() && put_back(before.as_ref(), mirror.jobs.get(&n)) {
                     attempts.push(at.0.clone());
                 }
@@ -329,8 +340,12 @@ impl Checker {
                     Phase::Running { .. } => Need::End,
                     _ => Need::Host,
                 };
-                let next = job.hold.as_ref().map_or(0, |h| h.next_at);
-                if work.need != need || work.next_at != next || work.run.as_deref() != job.phase.run() {
+                // A reconnect makes running jobs due for a look.
+                let next = match &job.hold {
+                    Some(hold) => work.next_at == hold.next_at,
+                    None => work.next_at == 0 || need == Need::End,
+                };
+                if work.need != need || !next || work.run.as_deref() != job.phase.run() {
                     return Err(format!("the work list is wrong about {}: {work:?}", job.id));
                 }
                 Ok(())
@@ -364,9 +379,13 @@ impl Checker {
             (Phase::Completed, ..) => return Err(format!("{id} is completed without an answer")),
             (Phase::Failed, None, None) if job.failure.is_none() => return Err(format!("{id} failed for no reason")),
             (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
+                // An interrupt that was answered in the conversation itself spoils the turn too.
                 let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
                 let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
-                if !agents.vanished && own.peek().is_some() && own.all(|turn| !turn.tainted) {
+                if !agents.vanished
+                    && own.peek().is_some()
+                    && own.all(|turn| !turn.tainted && turn.status != RunStatus::Interrupted)
+                {
                     return Err(format!("the answer of {id} could be attributed, and was not"));
                 }
             }

@@ -22,15 +22,17 @@ use super::world::World;
 /// with the trace before it.
 pub fn run(seed: u64, commands: usize) -> Result<u64, String> {
     let knobs = Knobs {
-        owners: 3,
-        teams_each: 3,
+        owners: if seed.is_multiple_of(3) { 1 } else { 3 },
+        teams_each: if seed.is_multiple_of(3) { 1 } else { 3 },
         slots: 64,
+        talkative: seed.is_multiple_of(3),
         settings: r#"{"slots":64,"reconnect":"manual"}"#.into(),
         ..Knobs::default()
     };
     let world = World::new(knobs, Rng::new(seed), true);
     world.faulty.set(false);
-    world.agents.borrow_mut().manners = Manners { durable_keys: true, rewrites: seed % 2 == 1, ..Manners::default() };
+    world.agents.borrow_mut().manners =
+        Manners { durable_keys: true, rewrites: !seed.is_multiple_of(2), ..Manners::default() };
     world.command(|| "open".into(), None, || open::open(&world).map(|()| json!(null)));
     let mut pair = Pair { world, oracle: Oracle::default(), calls: 0 };
     for _ in 0..commands {
@@ -80,7 +82,10 @@ impl Pair {
 
     fn command(&mut self) -> Result<(), String> {
         let owner = actors::owner(&self.world);
+        // Some sequences fill one team and its chains to their bounds.
+        let talk = self.world.knobs.talkative && self.world.chance(400);
         match self.world.below(20) {
+            _ if talk => self.send_member()?,
             0 | 1 => self.create(&owner)?,
             2..=6 => self.send(&owner)?,
             7 | 8 => self.mention(&owner)?,
@@ -100,7 +105,7 @@ impl Pair {
     }
 
     fn create(&mut self, owner: &str) -> Result<(), String> {
-        let n = self.world.below(3);
+        let n = self.world.below(self.world.knobs.teams_each);
         let goal = if self.world.chance(100) { "another goal" } else { "the goal" };
         let id = agent_teams_plugin::domain::ids::team(owner, &format!("team {n}"));
         let existed = self.oracle.teams.get(&(owner.to_string(), id.clone())).map(|t| t.goal.clone());

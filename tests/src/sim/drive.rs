@@ -106,9 +106,27 @@ pub fn stale(world: &World) {
 
 /// One run goes on: it calls a tool, asks, stops, fails or ends.
 pub fn work(world: &World) {
+    if world.fault(40) {
+        return late_call(world);
+    }
     let at_work = world.agents.borrow().at_work();
     if let Some((thread, run)) = world.pick(&at_work) {
         work_on(world, &thread, &run);
+    }
+}
+
+/// A call of a run that is over arrives late.
+fn late_call(world: &World) {
+    let over: Vec<(String, String)> = {
+        let agents = world.agents.borrow();
+        let over = agents.threads.iter().flat_map(|(id, t)| {
+            let ended = t.runs.iter().filter(|(run, turn)| t.active.as_ref() != Some(*run) && turn.job.is_some());
+            ended.map(|(run, _)| (id.clone(), run.clone()))
+        });
+        over.collect()
+    };
+    if let Some((thread, run)) = world.pick(&over) {
+        actors::send_member(world, &thread, &run);
     }
 }
 
@@ -140,6 +158,9 @@ fn work_on(world: &World, thread: &str, run: &str) {
     if world.fault(knobs.run_fails) {
         world.note(|| format!("{run} fails"));
         return agents.end(thread, run, RunStatus::Failed, Some("the model broke".into()));
+    }
+    if world.fault(150) {
+        agents.say(thread, run, &format!("thoughts of {run}"), false);
     }
     let answer = match world.below(12) {
         _ if world.fault(knobs.no_text) => "  ".to_string(),
@@ -256,7 +277,7 @@ pub fn step(world: &World) {
         18..=21 => actors::cancel(world),
         22..=29 => actors::resume(world),
         30..=32 => actors::settle(world),
-        33 => actors::delete(world),
+        33 if !knobs.talkative => actors::delete(world),
         34..=36 => actors::connect(world),
         37..=39 => actors::read(world),
         40..=44 => actors::mention(world),

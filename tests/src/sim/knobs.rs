@@ -41,6 +41,8 @@ pub struct Knobs {
     pub run_fails: u32,
     pub no_text: u32,
     pub calls: u32,
+    /// Chains and teams grow to their bounds.
+    pub talkative: bool,
     /// The announcement that a run ended is lost.
     pub end_lost: u32,
 
@@ -94,6 +96,10 @@ impl Knobs {
         knobs.rewrites = rng.chance(300);
         knobs.same_run = rng.chance(500);
         knobs.says_interrupted = rng.chance(500);
+        if rng.chance(200) {
+            // Few teams and talkative members: bounds are reached.
+            (knobs.owners, knobs.teams_each, knobs.calls, knobs.talkative) = (3, 1, 900, true);
+        }
         if knobs.durable_keys {
             knobs.vanish = 0;
         }

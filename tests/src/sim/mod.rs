@@ -21,6 +21,8 @@ pub mod runs;
 pub mod store;
 pub mod world;
 
+use std::collections::BTreeSet;
+
 use agent_teams_plugin::app::open;
 
 use agents::Manners;
@@ -37,6 +39,8 @@ pub struct Report {
     pub crashes: u64,
     /// Jobs that reached their end.
     pub finished: u64,
+    /// Statuses, reasons and failures that some job went through.
+    pub reached: BTreeSet<String>,
     /// The first broken invariant. Absent: none.
     pub violation: Option<String>,
     /// What happened, if it was asked for.
@@ -77,6 +81,7 @@ pub fn run(seed: u64, steps: u64, traced: bool) -> Report {
         steps: world.steps.get(),
         crashes: world.crashes.get(),
         finished,
+        reached: world.checker.borrow().reached.clone(),
         violation: world.violation(),
         trace: world.take_trace(),
     }

@@ -247,6 +247,9 @@ impl World {
 
     /// Nothing was admitted twice: no job's input, no answer to one question.
     pub fn check_answers(&self) {
+        if let Some(broken) = self.agents.borrow_mut().broken.take() {
+            self.violate(broken);
+        }
         let twice = self.agents.borrow().admitted.iter().find(|(_, n)| **n > 1).map(|(what, _)| what.clone());
         if let Some(what) = twice {
             self.violate(format!("the {what} was admitted twice"));

@@ -1,0 +1,44 @@
+// The team's public state: what members keep together beside their messages.
+
+import { html, nothing, repeat } from '../../vendor/lit-html.js';
+import { errorText, has, t } from '../i18n.js';
+import { opened, refreshParts, setOpened } from '../store.js';
+import { alertBox, avatar, button, empty, href, said, time } from './parts.js';
+
+const ORDER = ['objective', 'plan', 'requirement', 'question', 'finding'];
+
+const rank = (entry) => (ORDER.indexOf(entry.kind) + ORDER.length) % ORDER.length;
+
+function entryCard(entry) {
+  const last = entry.edited_by ?? entry.created_by ?? {};
+  return html`<li class="entry ${entry.status}" id="entry-${entry.id}">
+    <div class="entry-head"><span class="tag">${has(`kind.${entry.kind}`) ? t(`kind.${entry.kind}`) : said(entry.kind)}</span>
+      <h2 dir="auto">${said(entry.title)}</h2><span class="grow"></span><span class="faint">${t('state.revision', { n: entry.revision })}</span></div>
+    <p class="entry-text" dir="auto">${said(entry.content)}</p>
+    <p class="entry-foot faint">${avatar(last.member ?? '?', last.member_id ?? last.thread)}<span>${
+      entry.edited_by ? t('state.edited') : t('state.published')} ${said(last.member ?? t('requester.conversation'))} ${time(last.at)}</span>
+      ${last.thread ? html`<a href=${href('conversation', last.thread)}>${t('state.source')}</a>` : nothing}
+      ${entry.edited_by && entry.created_by ? html`<span>${t('state.firstBy')} ${said(entry.created_by.member)}</span>` : nothing}</p>
+  </li>`;
+}
+
+export function stateTab(team, view) {
+  const part = view.state;
+  if (part.missing) return empty(t('state.missing'), t('missing.text'));
+  if (!part.entries) {
+    return part.error
+      ? alertBox('bad', errorText(part.error), button(t('retry'), () => refreshParts(view)))
+      : html`<p class="faint" role="status">${t('loading')}</p>`;
+  }
+  const active = part.entries.filter((entry) => entry.status === 'active').sort((a, b) => rank(a) - rank(b));
+  const archived = part.entries.filter((entry) => entry.status !== 'active');
+  const open = Boolean(opened(team, 'archived'));
+  return html`<div class="entries">
+    ${part.error ? alertBox('bad', errorText(part.error)) : nothing}
+    ${part.left !== null && part.left <= 3 ? alertBox('ask', t('state.left', { n: part.left })) : nothing}
+    ${active.length ? html`<ul class="entry-list" aria-label=${t('state.active')}>${repeat(active, (entry) => entry.id, entryCard)}</ul>` : empty(t('state.empty'), t('state.emptyText'))}
+    ${archived.length ? html`<details ?open=${open} @toggle=${(event) => { if (event.target.open !== Boolean(opened(team, 'archived'))) setOpened(team, 'archived', event.target.open ? 1 : undefined); }}>
+      <summary>${t('state.archived', { n: archived.length })}</summary>
+      <ul class="entry-list">${repeat(archived, (entry) => entry.id, entryCard)}</ul></details>` : nothing}
+  </div>`;
+}

@@ -1,0 +1,168 @@
+// Both themes, both languages, wide and narrow, by keyboard, to a screen reader.
+
+import assert from 'node:assert/strict';
+import { picture } from '../harness.mjs';
+
+let shown = null;
+
+async function example(visitor) {
+  if (shown) return shown;
+  const team = await visitor.team('Hosting move', { lead: 'Ada' });
+  await visitor.ask(team, 'Cy', 'Please write the file.');
+  await visitor.ask(team, 'Bo', 'Please publish the plan.');
+  await visitor.ask(team, 'Ada', 'Please compare the offers over one and three years, and say which one you would take.');
+  await visitor.ask(team, 'Ada', 'Please hand this over.');
+  await visitor.ask(team, 'Bo', 'Write the announcement, but ask me first.');
+  for (const [subject, blocked_by] of [['Collect prices', []], ['Check outages', []], ['Decide', ['task-1', 'task-2']]]) {
+    await visitor.action('create_task', { team_id: team.id, subject, description: 'As discussed.', blocked_by, write_scopes: ['notes'] });
+  }
+  shown = team;
+  return team;
+}
+
+/** The contrast of an element's text against what is behind it. */
+const contrast = (node) => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => {
+    const part = (one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  let behind = node;
+  while (behind && rgb(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
+  const [a, b] = [light(rgb(getComputedStyle(node).color)), light(rgb(getComputedStyle(behind ?? document.documentElement).backgroundColor))];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+};
+
+export const checks = Object.fromEntries(
+  [['light', 'en-US', 1440], ['dark', 'zh-CN', 1440], ['dark', 'en-US', 390], ['light', 'zh-CN', 390]].map(([theme, locale, width]) => [
+    `${theme}, ${locale}, ${width} pixels: every page fits and is accessible`,
+    async ({ come }) => {
+      const visitor = await come({ context: { colorScheme: theme, locale, viewport: { width, height: width > 500 ? 900 : 844 } } });
+      const { page } = visitor;
+      const team = await example(visitor);
+      const name = { 'light1440': '', 'dark1440': 'dark-chinese-', 'dark390': 'phone-dark-', 'light390': 'phone-chinese-' }[theme + width];
+      for (const [hash, ready, shot] of [
+        [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry, .empty', 'state'],
+        [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
+        [`#/conversation/${team.members.Ada.thread}`, '.message', 'conversation'],
+      ]) {
+        await visitor.open(hash);
+        await page.locator(ready).first().waitFor();
+        await visitor.fits(hash);
+        await visitor.accessible(`${hash} ${theme} ${locale} ${width}`);
+        if (shot && (!name || shot === 'team')) await picture(page, `${name}${shot}`);
+      }
+      assert.equal(await page.evaluate(() => document.documentElement.lang), locale === 'zh-CN' ? 'zh-CN' : 'en');
+      // Deletion is to be read in both themes.
+      await visitor.open(`#/team/${team.id}`);
+      await page.locator('.menu summary').click();
+      const entry = page.locator('.menu-list .danger');
+      assert.ok((await entry.evaluate(contrast)) >= 4.5);
+      await entry.click();
+      assert.ok((await page.locator('#delete-confirm').evaluate(contrast)) >= 4.5);
+      await visitor.accessible('the deletion');
+      await page.keyboard.press('Escape');
+      await page.locator('#delete-dialog').waitFor({ state: 'detached' });
+      // No word is missing in this language: a missing one shows as its key.
+      assert.doesNotMatch(await page.locator('body').innerText(), /\b(nav|team|status|member|composer|tab|live)\.[a-z]/);
+      if (width < 500) {
+        await page.locator('.top-bar .sign-button').first().click();
+        await page.locator('.nav .team-link').first().waitFor();
+        await page.keyboard.press('Escape');
+      }
+    },
+  ]),
+);
+
+Object.assign(checks, {
+  async 'language and theme can be chosen and stay'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    await visitor.open('#/now');
+    await page.getByLabel('Language').selectOption('zh');
+    await page.getByRole('link', { name: '待你处理' }).first().waitFor();
+    await page.getByLabel('颜色').selectOption('dark');
+    const dark = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    await page.reload();
+    await page.getByRole('link', { name: '待你处理' }).first().waitFor();
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), dark);
+    await page.getByLabel('颜色').selectOption('light');
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), dark);
+    await page.getByLabel('语言').selectOption('en');
+    await page.evaluate(() => localStorage.clear());
+  },
+
+  async 'times are in the viewer’s zone'({ come }) {
+    const visitor = await come({ context: { timezoneId: 'Asia/Tokyo' } });
+    const { page } = visitor;
+    const team = await example(visitor);
+    await visitor.open(`#/team/${team.id}`);
+    const [iso, title] = await page.locator('.job-head time').first().evaluate((time) => [time.dateTime, time.title]);
+    assert.match(iso, /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/);
+    assert.match(title, /GMT\+9|Japan/);
+  },
+
+  async 'by keyboard alone: from the start to a sent request'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Keyboard');
+    await visitor.open(`#/team/${team.id}`);
+    await page.locator('.composer').waitFor();
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+    for (let i = 0; i < 40 && (await page.evaluate(() => document.activeElement.id)) !== 'composer-text'; i += 1) {
+      await page.keyboard.press('Tab');
+      const ring = await page.evaluate(() => {
+        const style = getComputedStyle(document.activeElement);
+        return style.outlineStyle !== 'none' || document.activeElement.id === 'composer-text';
+      });
+      assert.ok(ring, `what has the focus is seen: ${await page.evaluate(() => document.activeElement.outerHTML.slice(0, 90))}`);
+    }
+    await page.keyboard.type('@cy');
+    assert.equal(await page.evaluate(() => document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).getAttribute('aria-selected')), 'true');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('do it');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('.chain').waitFor();
+    assert.equal((await visitor.action('get', { team_id: team.id })).jobs[0].member, 'Cy');
+  },
+
+  async 'reduced motion stops what moves'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Still');
+    await visitor.ask(team, 'Bo', 'Please take a moment.', ['running', 'completed']);
+    await visitor.open(`#/team/${team.id}`);
+    await page.locator('.chain').waitFor();
+    assert.equal(await page.evaluate(() => document.getAnimations().length), 0);
+  },
+
+  async 'without a secure context: ids and copying'({ come, server }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Insecure');
+    // What a page at a plain http address of another machine lacks.
+    await page.addInitScript(() => {
+      Object.defineProperty(Crypto.prototype, 'randomUUID', { value: undefined });
+      Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined });
+      Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });
+    });
+    await page.goto('about:blank');
+    await page.goto(server.page(`#/team/${team.id}`));
+    await page.locator('.member-button', { hasText: 'Ada' }).click();
+    await page.locator('#composer-text').fill('no secure context');
+    await page.locator('#composer-send').click();
+    await page.getByText('Done: it is finished.').waitFor();
+    await page.getByRole('button', { name: 'Copy the result of Ada' }).click();
+    await page.getByText('Copied.').waitFor();
+  },
+});

@@ -1,0 +1,11 @@
+//! What a team knows: public state, history, results, mentions, isolation, and
+//! teams of an earlier plugin.
+
+mod desk;
+mod history_pages;
+mod import_legacy;
+mod isolation;
+mod mention_dispatch;
+mod state_context;
+mod state_public;
+mod tool_schemas;
