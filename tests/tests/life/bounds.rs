@@ -131,8 +131,8 @@ fn unknown_fields_are_refused_by_name(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     let before = stored(&w);
     for action in agent_teams_plugin::exports::actions::actions() {
-        let refusal = invalid(w.action("ann", action.name, json!({"owner": "bea"})), "unknown_field", "owner");
-        assert!(refusal.message.contains("owner"), "{refusal:?}");
+        let refusal = invalid(w.action("ann", action.name, json!({"act_as": "bea"})), "unknown_field", "act_as");
+        assert!(refusal.message.contains("act_as"), "{refusal:?}");
     }
     for tool in agent_teams_plugin::exports::tools::tools() {
         let answer = w.tool(&w.caller(&team, 0), tool.name, json!({"sender": "bo"}));
