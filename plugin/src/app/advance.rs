@@ -16,7 +16,7 @@ use crate::domain::limits;
 use crate::domain::machine::{Event, step};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
-use crate::store::{TeamTx, commit_lock, read, step_lock, transact};
+use crate::store::{TeamTx, commit_lock, keys, read, step_lock, transact};
 
 /// What one step may do, as planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +152,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
     }
     let cancelling = matches!(before, Phase::Cancelling { .. });
     if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
-        team.db.put(&team.keys.ran(&job.thread, run), &job.n)?;
+        team.db.put(&keys::ran(team.owner, &job.thread, run), &(&team.team.id, job.n))?;
     }
     let mut ending = None;
     let event = match seen {

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +12,8 @@ use super::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Level;
-use crate::store::{TeamTx, commit_lock, keys, step_lock, transact};
+use crate::store::records::Job;
+use crate::store::{TeamTx, commit_lock, keys, parse, step_lock, transact};
 
 /// Deletes a finished team's records. The members' conversations stay.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -43,6 +45,7 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
                 ),
             ));
         }
+        forget_runs(&team)?;
         db.delete(&team.keys.team())?;
         db.delete(&team.keys.head())?;
         db.delete(&keys::list_entry(owner, team.team.created_at, id))
@@ -55,6 +58,28 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
         ctx.host.log(Level::Info, &format!("records of the deleted team {id} are left: {}", error.code));
     }
     Ok(json!({"deleted": true, "team_id": id}))
+}
+
+/// Removes which runs executed this team's jobs; these records lie under their
+/// conversations. At most two hundred jobs are looked at.
+fn forget_runs(team: &TeamTx) -> Result<()> {
+    let jobs = team.head.borrow().jobs;
+    let numbers: Vec<String> = (1..=jobs).map(|n| team.keys.job(n)).collect();
+    let mut threads: Vec<String> = team.team.members.iter().map(|m| m.thread.clone()).collect();
+    for job in team.db.get_many::<Job>(&numbers)?.into_iter().flatten() {
+        if !threads.contains(&job.thread) {
+            threads.push(job.thread);
+        }
+    }
+    for thread in threads {
+        for (key, value) in team.db.scan_prefix(&keys::rans(team.owner, &thread), 4_000)? {
+            let (of, _): (String, u32) = parse(&key, &value)?;
+            if of == team.team.id {
+                team.db.delete(&key)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes what a deleted team left behind, unless a team of the same id has

@@ -13,7 +13,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Phase, Source};
 use crate::domain::{ids, limits, text};
 use crate::store::records::{Job, Member, MessageKind, V1};
-use crate::store::{Db, TeamTx, commit_lock, transact};
+use crate::store::{Db, TeamTx, commit_lock, keys, transact};
 
 /// Sends a request to one member. The same request id with the same content
 /// answers with the job that it made, in whatever state.
@@ -252,7 +252,9 @@ pub fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Res
     let late = match (run, known) {
         (Some(caller), Some(known)) => caller != known,
         // Its run is not named yet; one that executed another job is not it.
-        (Some(caller), None) => db.get::<u32>(&team.keys.ran(thread, caller))?.is_some_and(|n| n != job.n),
+        (Some(caller), None) => db
+            .get::<(String, u32)>(&keys::ran(team.owner, thread, caller))?
+            .is_some_and(|(of, n)| of != team.team.id || n != job.n),
         _ => false,
     };
     match late {

@@ -8,6 +8,7 @@
 //! slot/OWNER/TEAM/JOB              an admitted job
 //! work/OWNER/THREAD/SEQ            an unfinished job, in its conversation's order
 //! list/OWNER/CREATED-TEAM          an owner's teams
+//! ran/OWNER/THREAD/RUN             the job (team and number) that this run executes
 //! team/OWNER/TEAM/team             roster and goal (written once)
 //! team/OWNER/TEAM/head             revision, counters, connection
 //! team/OWNER/TEAM/id/JOBID         job id → number
@@ -17,7 +18,6 @@
 //! team/OWNER/TEAM/state/NN         an entry of the public state
 //! team/OWNER/TEAM/board …          the task board: see `store::board`
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
-//! team/OWNER/TEAM/ran/THREAD/RUN   the number of the job that this run executes
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition
 //! ```
 
@@ -93,6 +93,16 @@ pub fn work_thread(owner: &str, thread: &str) -> String {
 
 pub fn work_entry(owner: &str, thread: &str, seq: u32) -> String {
     format!("work/{}/{}/{seq:08}", part(owner), part(thread))
+}
+
+/// The runs that executed jobs in a conversation, whatever their team: a
+/// member's conversation may have asked another team.
+pub fn rans(owner: &str, thread: &str) -> String {
+    format!("ran/{}/{}/", part(owner), part(thread))
+}
+
+pub fn ran(owner: &str, thread: &str, run: &str) -> String {
+    format!("ran/{}/{}/{}", part(owner), part(thread), part(run))
 }
 
 pub fn list(owner: &str) -> String {
@@ -180,10 +190,6 @@ impl TeamKeys {
 
     pub fn notice(&self, thread: &str, n: u32) -> String {
         self.key(&format!("note/{}/{n:04}", part(thread)))
-    }
-
-    pub fn ran(&self, thread: &str, run: &str) -> String {
-        self.key(&format!("ran/{}/{}", part(thread), part(run)))
     }
 
     pub fn calls(&self, thread: &str) -> String {

@@ -68,6 +68,14 @@ const TOOLS: &[(&str, Calls)] = &[
         ]
     }),
     ("read_team_result", |i| vec![json!({"team_id": i.team, "job_id": i.job})]),
+    // A task's id is a number within its team: the team is all that it names.
+    ("create_team_task", |i| vec![json!({"team_id": i.team, "subject": "s", "description": "d"})]),
+    ("get_team_task", |i| vec![json!({"team_id": i.team, "task_id": "task-1"})]),
+    ("list_team_tasks", |i| vec![json!({"team_id": i.team})]),
+    ("update_team_task", |i| {
+        vec![json!({"team_id": i.team, "task_id": "task-1", "expected_revision": 1, "action": "claim"})]
+    }),
+    ("wait_for_team_tasks", |i| vec![json!({"team_id": i.team})]),
 ];
 
 /// The actions that name a team.
@@ -93,6 +101,13 @@ const ACTIONS: &[(&str, Calls)] = &[
             json!({"team_id": i.team, "cursor": i.cursors[1]}),
         ]
     }),
+    ("tasks", |i| vec![json!({"team_id": i.team}), json!({"team_id": i.team, "task_id": "task-1"})]),
+    ("create_task", |i| vec![json!({"team_id": i.team, "subject": "s", "description": "d"})]),
+    ("update_task", |i| {
+        vec![json!({"team_id": i.team, "task_id": "task-1", "expected_revision": 1, "action": "claim"})]
+    }),
+    ("task_history", |i| vec![json!({"team_id": i.team})]),
+    ("import_tasks", |i| vec![json!({"team_id": i.team, "accept": true})]),
 ];
 
 /// The actions that name none; each has a test of its own below.
@@ -117,6 +132,8 @@ impl World {
             }
             let args = json!({"request_id": "s1", "kind": "plan", "title": "t", "content": "a secret"});
             desk.member(team, 0, "publish_team_state", args).expect("publishes");
+            let args = json!({"subject": "a secret", "description": "d"});
+            desk.member(team, 0, "create_team_task", args).expect("creates");
         }
         desk.work();
         Self { desk, anns, anns_other, bobs }
