@@ -225,7 +225,7 @@ impl Loop {
         };
         let Some(purpose) = self.purposes.remove(&id) else { return };
         match (purpose, outcome) {
-            (Purpose::Plan { .. }, Ok(Ended::Plan { result: Ok(plan) })) => self.state.planned(plan, now),
+            (Purpose::Plan { took, .. }, Ok(Ended::Plan { result: Ok(plan) })) => self.state.planned(plan, &took, now),
             (Purpose::Plan { took, sweep }, Ok(Ended::Plan { result: Err(e) })) => {
                 tracing::warn!(code = code(&e), error = %e, "planning failed and is tried again");
                 self.state.plan_failed(took, sweep, now);

@@ -46,6 +46,11 @@ pub struct State {
     next_sweep: Option<Instant>,
     /// Of the newest plan: what was not started yet.
     waiting: VecDeque<Step>,
+    /// The ended runs that the newest plan was given, for each of its steps
+    /// that was not started yet. A step that is given up gives them back.
+    given: HashMap<TeamRef, Vec<EndedRun>>,
+    /// The same for the steps under way: a step that fails gives them back.
+    carried: HashMap<TeamRef, Vec<EndedRun>>,
     connect: VecDeque<TeamRef>,
     /// Teams with a step under way; true: it was planned again meanwhile.
     busy: HashMap<TeamRef, bool>,
@@ -72,6 +77,8 @@ impl State {
             next: None,
             next_sweep: None,
             waiting: VecDeque::new(),
+            given: HashMap::new(),
+            carried: HashMap::new(),
             connect: VecDeque::new(),
             busy: HashMap::new(),
             pauses: Backoff::new(options.pause_min, options.pause_max),
@@ -126,7 +133,8 @@ impl State {
         Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
     }
 
-    pub fn planned(&mut self, plan: Plan, now: Instant) {
+    /// `took`: the ended runs that this plan was given.
+    pub fn planned(&mut self, plan: Plan, took: &[EndedRun], now: Instant) {
         self.planning = false;
         self.plan_after = None;
         self.plan_pauses.clear(&());
@@ -140,7 +148,20 @@ impl State {
         let named: HashSet<&TeamRef> = plan.connect.iter().collect();
         self.connects.retain(|team| named.contains(team));
         self.connect = plan.connect.into();
+        for (_, runs) in std::mem::take(&mut self.given) {
+            self.give_back(runs);
+        }
+        if !took.is_empty() {
+            self.given = plan.steps.iter().map(|step| (step.team.clone(), took.to_vec())).collect();
+        }
         self.waiting = plan.steps.into();
+    }
+
+    /// No step has looked at these ends: the next plan is given them again.
+    fn give_back(&mut self, runs: Vec<EndedRun>) {
+        for run in runs {
+            self.hand_over(run);
+        }
     }
 
     /// Everything that this plan was given goes into the next one.
@@ -174,12 +195,17 @@ impl State {
             }
         }
         while let Some(Step { team, permit }) = self.waiting.pop_front() {
+            let runs = self.given.remove(&team).unwrap_or_default();
             if let Some(again) = self.busy.get_mut(&team) {
+                // Planned again when that step has ended, with the same ends.
                 *again = true;
+                self.give_back(runs);
             } else if let Some(until) = self.pauses.until(&team, now) {
                 self.plan_by(until);
+                self.give_back(runs);
             } else if !self.is_idle(&team, &permit) {
                 self.busy.insert(team.clone(), false);
+                self.carried.insert(team.clone(), runs);
                 return Some(Start::Step { team, permit });
             }
         }
@@ -199,6 +225,7 @@ impl State {
     /// the plan may look different.
     pub fn step_ended(&mut self, team: &TeamRef, permit: String, changed: bool) {
         self.pauses.clear(team);
+        self.carried.remove(team);
         if self.release(team) || changed {
             self.idle.remove(team);
         } else {
@@ -210,6 +237,8 @@ impl State {
 
     /// Answers with the pause of this team.
     pub fn step_failed(&mut self, team: &TeamRef, now: Instant) -> Duration {
+        let runs = self.carried.remove(team).unwrap_or_default();
+        self.give_back(runs);
         self.release(team);
         let pause = self.pauses.add(team, now);
         self.dirty = true;

@@ -433,12 +433,12 @@ fn two_failed_plans_wait_longer_and_a_busy_team_is_not_lost() {
 
     let later = later + Duration::from_secs(2);
     state.take_plan(later).expect("after the second pause");
-    state.planned(plan(&["a"]), later);
+    state.planned(plan(&["a"]), &[], later);
     assert!(matches!(state.take_start(later, false), Some(Start::Step { .. })));
     let pause = state.step_failed(&team("a"), later);
     assert_eq!(pause, Duration::from_secs(1));
     state.take_plan(later).expect("a failed step is planned again");
-    state.planned(plan(&["a"]), later);
+    state.planned(plan(&["a"]), &[], later);
     assert_eq!(state.take_start(later, false), None, "its pause is not over");
     assert_eq!(state.wake_at(later), later + pause);
 }
@@ -451,7 +451,7 @@ fn a_plan_that_always_asks_for_another_step_cannot_spin() {
     while state.take_plan(now).is_some() {
         // A permit that is new each time, and steps that change nothing.
         let step = Step { team: team("a"), permit: format!("p{steps}") };
-        state.planned(Plan { steps: vec![step], next_ms: 0, ..Plan::default() }, now);
+        state.planned(Plan { steps: vec![step], next_ms: 0, ..Plan::default() }, &[], now);
         while let Some(Start::Step { team, permit }) = state.take_start(now, false) {
             steps += 1;
             assert!(steps < 10, "spinning");
@@ -459,4 +459,32 @@ fn a_plan_that_always_asks_for_another_step_cannot_spin() {
         }
     }
     assert!(state.wake_at(now) > now);
+}
+
+/// A plan that was given an end may name a step that is never made: because its
+/// team is busy, or because the step fails. No end is lost with it.
+#[test]
+fn an_end_that_no_step_looked_at_is_handed_over_again() {
+    let mut state = State::new(&options());
+    let now = tokio::time::Instant::now();
+    let run = EndedRun { thread: "t".into(), run: "r".into() };
+    state.take_plan(now).expect("the first plan");
+    // It ends while the plan is made, and the plan's step begins without it.
+    state.run_ended(run.clone());
+    state.planned(plan(&["a"]), &[], now);
+    assert!(matches!(state.take_start(now, true), Some(Start::Step { .. })));
+    let (took, _) = state.take_plan(now).expect("something happened");
+    assert_eq!(took, [run.clone()]);
+    // The team is busy: the step is not made, and the end is kept.
+    state.planned(plan(&["a"]), &took, now);
+    assert_eq!(state.take_start(now, true), None);
+    state.step_ended(&team("a"), String::new(), true);
+    let (took, _) = state.take_plan(now).expect("planned again");
+    assert_eq!(took, [run.clone()]);
+    // Made, but it fails: the end is kept again.
+    state.planned(plan(&["a"]), &took, now);
+    assert!(matches!(state.take_start(now, true), Some(Start::Step { .. })));
+    state.step_failed(&team("a"), now);
+    let (took, _) = state.take_plan(now).expect("planned again");
+    assert_eq!(took, [run]);
 }
