@@ -474,13 +474,13 @@ fn an_end_that_no_step_looked_at_is_handed_over_again() {
     state.planned(plan(&["a"]), &[], now);
     assert!(matches!(state.take_start(now, true), Some(Start::Step { .. })));
     let (took, _) = state.take_plan(now).expect("something happened");
-    assert_eq!(took, [run.clone()]);
+    assert_eq!(took, std::slice::from_ref(&run));
     // The team is busy: the step is not made, and the end is kept.
     state.planned(plan(&["a"]), &took, now);
     assert_eq!(state.take_start(now, true), None);
     state.step_ended(&team("a"), String::new(), true);
     let (took, _) = state.take_plan(now).expect("planned again");
-    assert_eq!(took, [run.clone()]);
+    assert_eq!(took, std::slice::from_ref(&run));
     // Made, but it fails: the end is kept again.
     state.planned(plan(&["a"]), &took, now);
     assert!(matches!(state.take_start(now, true), Some(Start::Step { .. })));
