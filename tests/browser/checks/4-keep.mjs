@@ -29,7 +29,9 @@ export const checks = {
     await lost.waitFor();
     await back();
     await page.locator('.team-link', { hasText: 'Draft X' }).click();
-    await page.locator('#composer-text').waitFor();
+    // The other team has a composer too: this one is there with its heading.
+    await page.getByRole('heading', { name: 'Draft X' }).waitFor();
+    await visitor.painted();
     assert.equal(await page.locator('#composer-text').inputValue(), 'Half a sentence, 半句');
     // Sending while the server is away fails and loses nothing.
     await server.stop('SIGKILL');
