@@ -22,6 +22,9 @@ async function clear() {
   }
 }
 
+/** How often a check is tried before it counts as failed. */
+const TRIES = 3;
+
 let good = 0;
 const bad = [];
 try {
@@ -30,28 +33,36 @@ try {
     for (const [name, check] of Object.entries(checks)) {
       const title = `${file.replace('.mjs', '')} · ${name}`;
       if (wanted.length && !wanted.some((word) => title.includes(word))) continue;
-      const began = Date.now();
-      const opened = [];
-      const come = async (options = {}) => {
-        const visitor = await Visitor.come(browser, server, { from: first, ...options });
-        opened.push(visitor);
-        await visitor.page.goto(server.page());
-        return visitor;
-      };
-      try {
-        await check({ server, browser, come });
-        for (const visitor of opened) await visitor.leave();
-        good += 1;
-        console.log(`ok    ${title} (${Date.now() - began} ms)`);
-      } catch (error) {
-        bad.push(title);
-        console.log(`FAIL  ${title}\n${error.stack ?? error}`);
-        for (const [i, visitor] of opened.entries()) {
-          if (visitor.faults.length) console.log(visitor.faults.join('\n'));
-          if (process.env.BROWSER_FAULTS) await visitor.page.screenshot({ path: `${process.env.BROWSER_FAULTS}/${bad.length}-${i}.png` }).catch(() => {});
-          await visitor.context.close().catch(() => {});
+      for (let tries = 1; ; tries += 1) {
+        const began = Date.now();
+        const opened = [];
+        const come = async (options = {}) => {
+          const visitor = await Visitor.come(browser, server, { from: first, ...options });
+          opened.push(visitor);
+          await visitor.page.goto(server.page());
+          return visitor;
+        };
+        try {
+          await check({ server, browser, come });
+          for (const visitor of opened) await visitor.leave();
+          good += 1;
+          console.log(`ok    ${title} (${Date.now() - began} ms${tries > 1 ? `, at try ${tries}` : ''})`);
+          break;
+        } catch (error) {
+          // A browser on a busy machine is late now and then: what fails is
+          // looked at again from the start, and both are told.
+          const last = tries === TRIES;
+          if (last) bad.push(title);
+          console.log(`${last ? 'FAIL ' : 'again'} ${title}\n${error.stack ?? error}`);
+          for (const [i, visitor] of opened.entries()) {
+            if (visitor.faults.length) console.log(visitor.faults.join('\n'));
+            if (process.env.BROWSER_FAULTS) await visitor.page.screenshot({ path: `${process.env.BROWSER_FAULTS}/${title.replaceAll(/\W+/g, '-')}-${tries}-${i}.png` }).catch(() => {});
+            await visitor.context.close().catch(() => {});
+          }
+          if (server.child.exitCode !== null || server.child.signalCode) await server.start();
+          if (last) break;
+          await clear();
         }
-        if (server.child.exitCode !== null || server.child.signalCode) await server.start();
       }
     }
     await clear();
