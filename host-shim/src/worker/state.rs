@@ -41,6 +41,10 @@ pub struct State {
     /// Not before this time, after a failed plan.
     plan_after: Option<Instant>,
     plan_pauses: Backoff<()>,
+    /// When the plan that is being made was begun.
+    plan_began: Option<Instant>,
+    /// Not before this time, after a plan: what happens meanwhile is gathered.
+    plan_rest: Option<Instant>,
     /// When the next plan is due although nothing happened.
     next: Option<Instant>,
     next_sweep: Option<Instant>,
@@ -74,6 +78,8 @@ impl State {
             planning: false,
             plan_after: None,
             plan_pauses: Backoff::new(options.pause_min, options.pause_max),
+            plan_began: None,
+            plan_rest: None,
             next: None,
             next_sweep: None,
             waiting: VecDeque::new(),
@@ -115,7 +121,7 @@ impl State {
     /// The plan to make now, if one is due and none is being made: the runs
     /// to hand over, and whether it is a sweep.
     pub fn take_plan(&mut self, now: Instant) -> Option<(Vec<EndedRun>, bool)> {
-        if self.planning || self.plan_after.is_some_and(|at| at > now) {
+        if self.planning || self.plan_after.max(self.plan_rest).is_some_and(|at| at > now) {
             return None;
         }
         if self.next_sweep.is_some_and(|at| at <= now) {
@@ -129,6 +135,7 @@ impl State {
             return None;
         }
         self.planning = true;
+        self.plan_began = Some(now);
         self.dirty = false;
         Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
     }
@@ -137,6 +144,8 @@ impl State {
     pub fn planned(&mut self, plan: Plan, took: &[EndedRun], now: Instant) {
         self.planning = false;
         self.plan_after = None;
+        // Planning takes half of the time at most, however much happens.
+        self.plan_rest = self.plan_began.map(|began| now + now.saturating_duration_since(began));
         self.plan_pauses.clear(&());
         // Any plan looks at all unfinished work, but only a sweep asks the
         // host about runs that nobody reported: the time of the next one runs
@@ -282,6 +291,9 @@ impl State {
             return far;
         }
         if let Some(at) = self.plan_after.filter(|at| *at > now) {
+            return at;
+        }
+        if let Some(at) = self.plan_rest.filter(|at| self.dirty && *at > now) {
             return at;
         }
         [self.next, self.next_sweep].into_iter().flatten().min().unwrap_or(far)

@@ -14,9 +14,9 @@ use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::schedule;
-use crate::host::{RunError, Runs};
+use crate::host::{RunError, ThreadState};
 use crate::store::records::{Frozen, Job, Slot, Work};
-use crate::store::{Db, TeamTx, keys, parse, read, transact};
+use crate::store::{Db, TeamTx, keys, parse, transact};
 
 /// What the conversation says before anything is frozen.
 enum Ready {
@@ -30,44 +30,87 @@ enum Ready {
     Never(Failure),
 }
 
+/// What an attempt has stored.
+enum Tried {
+    /// Frozen, with a slot: the host is asked next.
+    Frozen(Job, Frozen),
+    /// Back in the queue, with a reason.
+    Held { code: &'static str, message: String, disconnect: bool },
+    /// It can never start.
+    Failed,
+}
+
 /// Tries to start one job. True: something changed.
+///
+/// The conversation is looked at first; then one commit, which reads of what
+/// teams share only the conversation's head, this slot and the round, freezes
+/// the input and takes the slot, or says why not. The attempt counts as the
+/// owner's turn.
 pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
-    let n = planned.job;
-    let job = read(s.host, |db| {
-        let Some(job) = TeamTx::load(db, s.owner, s.team)?.planned_job(n)? else { return Ok(None) };
-        let may = job.phase.wants_slot() && may_start(db, s, &job, planned)?;
-        Ok(may.then_some(job))
-    })?;
-    let Some(job) = job else { return Ok(false) };
-    match ready(s.runs, &job) {
-        Ready::Yes => {}
-        Ready::Hold { code, message, disconnect } => {
-            put_back(s, n, code, &message)?;
-            if disconnect {
-                connect::disconnected(s.host, s.owner, s.team, &collect::as_disconnect(code, &message))?;
-            }
-            return Ok(true);
+    let seen = s.runs.state(&planned.thread, None);
+    let now = s.host.now_ms();
+    let tried = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let Some(mut job) = team.planned_job(planned.job)? else { return Ok(None) };
+        let Some(phase) = step(&job.phase, Event::Freeze) else { return Ok(None) };
+        if job.thread != planned.thread || !may_start(db, s, &job, planned)? {
+            return Ok(None);
         }
-        Ready::Never(failure) => return fail(s, n, &failure),
+        let tried = match ready(&seen, &job) {
+            Ready::Yes => {
+                let frozen = freeze(&team, &mut job)?;
+                job.phase = phase;
+                team.take_slot(&mut job, planned.slot, now)?;
+                team.save_job(&mut job, now)?;
+                serve(db, s)?;
+                Tried::Frozen(job, frozen)
+            }
+            Ready::Hold { code, message, disconnect } => {
+                job.hold = Some(hold(&job, code, &message, now));
+                team.save_job(&mut job, now)?;
+                serve(db, s)?;
+                Tried::Held { code, message, disconnect }
+            }
+            Ready::Never(failure) => {
+                let before = job.phase.clone();
+                let Some(phase) = step(&before, Event::Failed) else { return Ok(None) };
+                job.phase = phase;
+                finish(&team, &before, job, Ending::Failed(failure), now)?;
+                Tried::Failed
+            }
+        };
+        Ok(Some((tried, team.finish()?)))
+    })?;
+    let Some((tried, revision)) = tried else { return Ok(false) };
+    s.host.publish(s.owner, &topic(s.team), revision);
+    match tried {
+        Tried::Frozen(job, frozen) => {
+            if s.full {
+                super::board::wait::nudge(s.host);
+            }
+            let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
+            s.record(planned.job, seen)?;
+        }
+        Tried::Held { code, message, disconnect: true } => {
+            connect::disconnected(s.host, s.owner, s.team, &collect::as_disconnect(code, &message))?;
+        }
+        Tried::Held { .. } | Tried::Failed => {}
     }
-    let Some((job, frozen)) = take_slot(s, planned)? else { return Ok(false) };
-    let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
-    s.record(n, seen)?;
     Ok(true)
 }
 
 /// A conversation that is busy or has an open question takes nothing new, and
 /// an answer is for its own question only.
-fn ready(runs: &dyn Runs, job: &Job) -> Ready {
-    let state = match runs.state(&job.thread, None) {
+fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> Ready {
+    let state = match seen {
         Ok(state) => state,
         // A fresh conversation has no state yet.
         Err(RunError::NotFound(_)) => return Ready::Yes,
         Err(error) => {
-            return match collect::not_admitted(job, &error) {
+            return match collect::not_admitted(job, error) {
                 Seen::NotNow { code, message, disconnect } => Ready::Hold { code, message, disconnect },
                 Seen::Never(failure) => Ready::Never(failure),
-                _ => Ready::Hold { code: "host_unavailable", message: say(&error), disconnect: false },
+                _ => Ready::Hold { code: "host_unavailable", message: say(error), disconnect: false },
             };
         }
     };
@@ -78,7 +121,7 @@ fn ready(runs: &dyn Runs, job: &Job) -> Ready {
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
         Phase::Answered { answer, .. } => {
-            if collect::still_open(&answer.wait, &state) {
+            if collect::still_open(&answer.wait, state) {
                 Ready::Yes
             } else {
                 Ready::Never(changed())
@@ -108,32 +151,6 @@ fn is_head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<bool> {
     let Some((key, value)) = found.first() else { return Ok(false) };
     let work: Work = parse(key, value)?;
     Ok(work.team == team && work.job == job.n)
-}
-
-/// Freezes the input and takes the slot, if it is free: one commit, which reads
-/// of what teams share only its conversation's head, this slot and the round.
-fn take_slot(s: &Step, planned: &Admission) -> Result<Option<(Job, Frozen)>> {
-    let now = s.host.now_ms();
-    let taken = transact(s.host, &s.lock(), |db| {
-        let team = TeamTx::load(db, s.owner, s.team)?;
-        let mut job = team.job(planned.job)?;
-        if !may_start(db, s, &job, planned)? {
-            return Ok(None);
-        }
-        let Some(phase) = step(&job.phase, Event::Freeze) else { return Ok(None) };
-        let frozen = freeze(&team, &mut job)?;
-        job.phase = phase;
-        team.take_slot(&mut job, planned.slot, now)?;
-        team.save_job(&mut job, now)?;
-        serve(db, s)?;
-        let revision = team.finish()?;
-        Ok(Some((job, frozen, revision)))
-    })?;
-    Ok(taken.map(|(job, frozen, revision)| {
-        s.host.publish(s.owner, &topic(s.team), revision);
-        super::board::wait::nudge(s.host);
-        (job, frozen)
-    }))
 }
 
 /// Whether this job may start now: it is the first of its conversation, the
@@ -171,43 +188,4 @@ fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
 /// The owner had its attempt: it goes to the end of the round.
 fn serve(db: &Db, s: &Step) -> Result<()> {
     db.put(keys::ROUND, &schedule::served(round(db, s)?, s.owner))
-}
-
-/// Leaves the job in the queue with the reason and a growing pause. The
-/// attempt counts as the owner's turn.
-fn put_back(s: &Step, n: u32, code: &'static str, message: &str) -> Result<()> {
-    let now = s.host.now_ms();
-    let revision = transact(s.host, &s.lock(), |db| {
-        let team = TeamTx::load(db, s.owner, s.team)?;
-        let mut job = team.job(n)?;
-        if !job.phase.wants_slot() {
-            return Ok(None);
-        }
-        job.hold = Some(hold(&job, code, message, now));
-        team.save_job(&mut job, now)?;
-        serve(db, s)?;
-        team.finish().map(Some)
-    })?;
-    if let Some(revision) = revision {
-        s.host.publish(s.owner, &topic(s.team), revision);
-    }
-    Ok(())
-}
-
-/// Ends a job that can never start.
-fn fail(s: &Step, n: u32, failure: &Failure) -> Result<bool> {
-    let now = s.host.now_ms();
-    let revision = transact(s.host, &s.lock(), |db| {
-        let team = TeamTx::load(db, s.owner, s.team)?;
-        let mut job = team.job(n)?;
-        let before = job.phase.clone();
-        let Some(phase) = step(&before, Event::Failed) else { return Ok(None) };
-        job.phase = phase;
-        finish(&team, &before, job, Ending::Failed(failure.clone()), now)?;
-        team.finish().map(Some)
-    })?;
-    if let Some(revision) = revision {
-        s.host.publish(s.owner, &topic(s.team), revision);
-    }
-    Ok(revision.is_some())
 }

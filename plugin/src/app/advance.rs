@@ -27,12 +27,16 @@ pub struct Permit {
     pub admit: Vec<Admission>,
     /// The round of owners as planned.
     pub round: Vec<String>,
+    /// No slot is left once everything planned is admitted.
+    pub full: bool,
 }
 
 /// A job that may try to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     pub job: u32,
+    /// Its conversation.
+    pub thread: String,
     /// The slot that was planned for it.
     pub slot: u32,
     /// Owners with a slot of their own in the same plan, planned before this
@@ -46,7 +50,7 @@ pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result
         .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
     let Ok(_step) = host.lock(&step_lock(owner, team), 0) else { return Ok(false) };
     let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
-    let step = Step { host, owner, team, runs: &*runs, round: &permit.round };
+    let step = Step { host, owner, team, runs: &*runs, round: &permit.round, full: permit.full };
     let until = host.now_ms().saturating_add(limits::STEP_MS);
     let mut changed = false;
     for n in &permit.collect {
@@ -71,6 +75,7 @@ pub struct Step<'a> {
     pub team: &'a str,
     pub runs: &'a dyn Runs,
     pub round: &'a [String],
+    pub full: bool,
 }
 
 impl Step<'_> {

@@ -163,13 +163,19 @@ fn author<'t>(team: &'t TeamTx, source: &'t Source) -> Author<'t> {
 /// The team's shared context as of this snapshot. `but` leaves out the line
 /// of the job that is about to be delivered.
 pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
-    let mut recent_messages = Vec::new();
-    for message in team.recent_messages(limits::CONTEXT_MESSAGES + 1)? {
-        if Some(message.job) == but && message.kind == MessageKind::Request {
-            continue;
-        }
-        let job = team.job(message.job)?;
-        let line = line(team, &message, &job)?;
+    let messages = team.recent_messages(limits::CONTEXT_MESSAGES + 1)?.into_iter();
+    let own = |m: &Message| Some(m.job) == but && m.kind == MessageKind::Request;
+    let messages: Vec<Message> = messages.filter(|m| !own(m)).collect();
+    // All jobs in one call, then all their texts.
+    let jobs: Vec<Option<Job>> =
+        team.db.get_many(&messages.iter().map(|m| team.keys.job(m.job)).collect::<Vec<_>>())?;
+    let keys: Vec<String> = messages.iter().filter_map(|m| body_key(team, m)).collect();
+    let mut bodies = team.db.get_many_texts(&keys)?.into_iter();
+    let mut recent_messages = Vec::with_capacity(messages.len());
+    for (message, job) in messages.iter().zip(jobs) {
+        let job = job.ok_or_else(|| Error::internal("a job of this team is missing"))?;
+        let body = body_key(team, message).and_then(|_| bodies.next()).flatten();
+        let line = line_of(team, message, &job, body);
         // What must be escaped counts in the budget: one message alone never
         // takes all of it.
         let (text, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, 2 * limits::ANSWER_BYTES);
@@ -214,26 +220,36 @@ pub struct Line {
     pub body: String,
 }
 
-/// What a line of the shared record says. Its text is that of its job, unless
-/// it was taken over with one of its own.
+/// Where the text of a line lies: with its job, unless the line was taken over
+/// with a text of its own, or says why there is none.
+fn body_key(team: &TeamTx, message: &Message) -> Option<String> {
+    match message.kind {
+        _ if message.text.is_some() => None,
+        MessageKind::Request => Some(team.keys.text(message.job)),
+        MessageKind::Result => Some(team.keys.result(message.job)),
+        MessageKind::Notice => None,
+    }
+}
+
+/// What a line of the shared record says.
 pub fn line(team: &TeamTx, message: &Message, job: &Job) -> Result<Line> {
+    let body = body_key(team, message).map(|key| team.db.get_text(&key)).transpose()?.flatten();
+    Ok(line_of(team, message, job, body))
+}
+
+/// The same with the text that lies with the job.
+fn line_of(team: &TeamTx, message: &Message, job: &Job, body: Option<String>) -> Line {
     let member = job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
     let (member, asked) = (String::from(member), author(team, &job.source).short());
-    let own = message.text.clone();
-    Ok(match message.kind {
-        MessageKind::Request => {
-            let body = own.map_or_else(|| team.text(job.n), Ok)?;
-            Line { kind: "request", from: asked, to: member, body }
-        }
-        MessageKind::Result => {
-            let result = || Ok(team.db.get_text(&team.keys.result(job.n))?.unwrap_or_default());
-            Line { kind: "result", from: member, to: asked, body: own.map_or_else(result, Ok)? }
-        }
+    let body = message.text.clone().or(body);
+    match message.kind {
+        MessageKind::Request => Line { kind: "request", from: asked, to: member, body: body.unwrap_or_default() },
+        MessageKind::Result => Line { kind: "result", from: member, to: asked, body: body.unwrap_or_default() },
         MessageKind::Notice => {
             let why = || job.failure.as_ref().map_or_else(|| "It was cancelled.".into(), |f| f.message.clone());
-            Line { kind: "notice", from: member, to: asked, body: own.unwrap_or_else(why) }
+            Line { kind: "notice", from: member, to: asked, body: body.unwrap_or_else(why) }
         }
-    })
+    }
 }
 
 impl Author<'_> {

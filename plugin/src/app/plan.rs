@@ -73,6 +73,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
                 Need::Slot if due => candidates.push(Candidate {
                     owner: owner.clone(),
                     team: work.team.clone(),
+                    thread: thread.clone(),
                     job: work.job,
                     since: work.since,
                 }),
@@ -88,8 +89,10 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
         let round = schedule::merge_round(&stored, &candidates);
         let slots = slots(db, settings.slots, &permits, round.len() < 2)?;
         let mut after: Vec<String> = Vec::new();
-        for (chosen, slot) in schedule::admissions(&stored, &candidates, slots.len()).into_iter().zip(slots) {
-            let admission = Admission { job: chosen.job, slot, after: after.clone() };
+        let chosen = schedule::admissions(&stored, &candidates, slots.len());
+        let full = chosen.len() == slots.len();
+        for (chosen, slot) in chosen.into_iter().zip(slots) {
+            let admission = Admission { job: chosen.job, thread: chosen.thread, slot, after: after.clone() };
             if !after.contains(&chosen.owner) {
                 after.push(chosen.owner.clone());
             }
@@ -98,6 +101,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
         let mut steps = Vec::with_capacity(permits.len());
         for ((owner, team), mut permit) in permits {
             permit.round.clone_from(&round);
+            permit.full = full;
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(Step { owner, team, permit });
         }

@@ -64,8 +64,10 @@ pub fn fixed_bytes(context: &Context) -> usize {
 /// Compact JSON of the context within `budget` bytes, and the context as it
 /// then is.
 pub fn fit(mut context: Context, budget: usize) -> (Context, String) {
+    let size = |message: &ContextMessage| serde_json::to_string(message).map_or(0, |text| text.len()) + 1;
     let over = context.recent_messages.len().saturating_sub(limits::CONTEXT_MESSAGES);
-    context.recent_messages.drain(..over);
+    let mut messages: Vec<ContextMessage> = core::mem::take(&mut context.recent_messages).split_off(over);
+    let mut sizes: Vec<usize> = messages.iter().map(size).collect();
     let mut omitted = 0;
     loop {
         if omitted > 0 {
@@ -73,11 +75,17 @@ pub fn fit(mut context: Context, budget: usize) -> (Context, String) {
                 "{omitted} older recent messages did not fit here; read_team_history pages through them."
             ));
         }
-        let text = serde_json::to_string(&context).unwrap_or_default();
-        if text.len() <= budget || context.recent_messages.is_empty() {
+        // The messages are the only part that gives way; their sizes add up,
+        // with a comma for all but one.
+        let rest = serde_json::to_string(&context).unwrap_or_default().len();
+        let all = sizes.iter().sum::<usize>().saturating_sub(1);
+        if rest + all <= budget || messages.is_empty() {
+            context.recent_messages = messages;
+            let text = serde_json::to_string(&context).unwrap_or_default();
             return (context, text);
         }
-        context.recent_messages.remove(0);
+        messages.remove(0);
+        sizes.remove(0);
         omitted += 1;
     }
 }

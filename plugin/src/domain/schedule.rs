@@ -15,6 +15,8 @@ use alloc::vec::Vec;
 pub struct Candidate {
     pub owner: String,
     pub team: String,
+    /// Its conversation.
+    pub thread: String,
     /// The job's number in its team.
     pub job: u32,
     /// When it asked, in milliseconds; older ones go first within an owner.
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     fn c(owner: &str, job: u32) -> Candidate {
-        Candidate { owner: owner.into(), team: "t".into(), job, since: u64::from(job) }
+        Candidate { owner: owner.into(), team: "t".into(), thread: "th".into(), job, since: u64::from(job) }
     }
 
     #[test]
