@@ -21,8 +21,7 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTeamState {
-    /// The team's id, as given in your request. Leave it out to mean your own
-    /// team.
+    /// The team's id, as given in your request. Absent: your own team.
     #[serde(default)]
     pub team_id: OwnTeam,
     /// Only this entry, also if it is archived.

@@ -35,8 +35,7 @@ pub struct Send {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMember {
-    /// The team's id, as given in your request. Leave it out to mean your own
-    /// team.
+    /// The team's id, as given in your request. Absent: your own team.
     #[serde(default)]
     pub team_id: OwnTeam,
     /// The member's exact name, or its id.

@@ -10,7 +10,7 @@ use super::super::view;
 use super::owner::Decision;
 
 /// Columns before the texts.
-const WHO: usize = 18;
+const WHO: usize = 17;
 const WORD: usize = 13;
 const INDENT: usize = 2 + WHO + 1 + WORD + 1;
 /// The lines are no wider, so that they stay readable.
@@ -102,7 +102,7 @@ impl<'a> Story<'a> {
             lines.extend(options.filter_map(Value::as_str).map(|option| format!("- {option}")));
         }
         self.say(Tone::Attention, &who, text(job, "status"), &lines);
-        let reason = format!("reason: {}", text(&job["reason"], "message"));
+        let reason = format!("({})", text(&job["reason"], "message"));
         self.output.say(format!("{:INDENT$}{}", "", self.output.tone(Tone::Faint, &reason)));
     }
 
@@ -183,7 +183,7 @@ impl<'a> Story<'a> {
 
     /// The words in lines of the width that is left.
     fn wrapped(&self, said: &str) -> Vec<String> {
-        wrap(said, self.width.saturating_sub(INDENT + 2))
+        wrap(said, self.width.saturating_sub(INDENT))
     }
 
     /// A text of its own, over the whole width.

@@ -19,8 +19,7 @@ use crate::store::board::BoardTx;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetTeamTask {
-    /// The team's id, as given in your request. Leave it out to mean your own
-    /// team.
+    /// The team's id, as given in your request. Absent: your own team.
     #[serde(default)]
     pub team_id: OwnTeam,
     /// The task's id, such as "task-3".

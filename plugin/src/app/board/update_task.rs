@@ -22,8 +22,7 @@ use crate::store::board::{BoardTx, TaskEvent};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTeamTask {
-    /// The team's id, as given in your request. Leave it out to mean your own
-    /// team.
+    /// The team's id, as given in your request. Absent: your own team.
     #[serde(default)]
     pub team_id: OwnTeam,
     /// The task's id, such as "task-3".

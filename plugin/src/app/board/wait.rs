@@ -23,8 +23,7 @@ use crate::store::{Db, keys, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForTeamTasks {
-    /// The team's id, as given in your request. Leave it out to mean your own
-    /// team.
+    /// The team's id, as given in your request. Absent: your own team.
     #[serde(default)]
     pub team_id: OwnTeam,
     /// Milliseconds, 10,000 to 3,600,000. Absent: 30,000.
