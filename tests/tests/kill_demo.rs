@@ -5,7 +5,8 @@
 mod program;
 
 use std::process::{Child, Stdio};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use program::Folder;
@@ -15,6 +16,8 @@ use serde_json::Value;
 /// Data folders, each with its own kills.
 const ROUNDS: i64 = 10;
 const KILLS_A_ROUND: i64 = 3;
+/// Rounds that go on at a time.
+const AT_ONCE: usize = 4;
 /// Messages that the finished demo leaves in the conversations, at least.
 const MESSAGES: i64 = 60;
 /// Requests and receipts of the demo.
@@ -61,30 +64,48 @@ fn kill_at(demo: &mut Child, folder: &Folder, stored: i64, further: Duration) ->
 
 #[test]
 fn killed_at_any_moment_everything_happens_once() {
-    let mut killed = 0;
-    for round in 0..ROUNDS {
-        let mut seeded = Seeded(round as u64 + 1);
-        let folder = Folder::new();
-        let mut stored = 0;
-        for _ in 0..KILLS_A_ROUND {
-            // Onward from where the last kill was; zero: during the start.
-            stored += seeded.below(MESSAGES / KILLS_A_ROUND);
-            let further = Duration::from_micros(seeded.below(30_000) as u64);
-            let mut demo = folder
-                .command(&["--json", "demo"])
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("the demo starts");
-            if !kill_at(&mut demo, &folder, stored, further) {
-                break;
-            }
-            killed += 1;
+    // A round mostly waits for its program, so several go on at a time.
+    let (next, killed) = (AtomicI64::new(0), AtomicI64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let round = next.fetch_add(1, Ordering::Relaxed);
+                    if round >= ROUNDS {
+                        return;
+                    }
+                    killed.fetch_add(play(round), Ordering::Relaxed);
+                }
+            });
         }
-        let end = folder.json(&["demo"]).json();
-        check(&folder, &end, round);
-    }
+    });
+    let killed = killed.into_inner();
     assert!(killed >= ROUNDS, "only {killed} kills: the demo ends too fast for this test");
+}
+
+/// One data folder: kills, then the end. Answers with the number of kills.
+fn play(round: i64) -> i64 {
+    let mut seeded = Seeded(round as u64 + 1);
+    let folder = Folder::new();
+    let (mut stored, mut killed) = (0, 0);
+    for _ in 0..KILLS_A_ROUND {
+        // Onward from where the last kill was; zero: during the start.
+        stored += seeded.below(MESSAGES / KILLS_A_ROUND);
+        let further = Duration::from_micros(seeded.below(30_000) as u64);
+        let mut demo = folder
+            .command(&["--json", "demo"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        if !kill_at(&mut demo, &folder, stored, further) {
+            break;
+        }
+        killed += 1;
+    }
+    let end = folder.json(&["demo"]).json();
+    check(&folder, &end, round);
+    killed
 }
 
 /// One run a job, one message a job, everything at its end.
