@@ -55,7 +55,10 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
     prepare_data_folder(&data).map_err(|e| Fail::open("data_folder", e.to_string()))?;
     let config = configuration(&data)?;
     output.note(format!("The demo's data folder: {}", data.display()));
-    let app = App::start(Setup { data: data.clone(), config, component: None, any_port: true }).await?;
+    let starting = output.progress("the server starts; the first time, it compiles the component");
+    let app = App::start(Setup { data: data.clone(), config, component: None, any_port: true }).await;
+    starting.finish_and_clear();
+    let app = app?;
     // Others can look on (`agent-teams watch`) while it runs.
     let written = ServerFile { url: app.url(), pid: std::process::id() }.write(&data);
     let result = match written {
@@ -132,6 +135,16 @@ async fn show(app: &App, data: &Path, output: &Output) -> Result<End, Fail> {
     let jobs = jobs_of(&team);
     let there = |request: &Request| jobs.iter().any(|job| job["request_id"] == request.request_id);
     let repeated = there(&NOTE) && there(&CHECK) && jobs.iter().all(view::finished);
+    let story = Story::new(output);
+    if repeated {
+        output.note("The team, its requests and all decisions are there already: nothing is repeated.");
+    } else {
+        story.paragraph(
+            Tone::Plain,
+            "Ada plans and leads, Bo finds facts, Cy writes: three agents on a scripted model, everything else is real. \
+             The demo acts as their owner: it asks, answers and decides through the HTTP API.",
+        );
+    }
     let mut stage = Stage {
         client: &client,
         output,
@@ -139,20 +152,11 @@ async fn show(app: &App, data: &Path, output: &Output) -> Result<End, Fail> {
         follow: Follow::new(&client, &id),
         team: id,
         answer: team,
-        story: Story::new(output),
+        story,
         decided: Vec::new(),
         keys: BTreeSet::new(),
         bar: output.progress("the team begins"),
     };
-    if repeated {
-        output.note("The team, its requests and all decisions are there already: nothing is repeated.");
-    } else {
-        stage.story.paragraph(
-            Tone::Plain,
-            "Ada plans and leads, Bo finds facts, Cy writes: three agents on a scripted model, everything else is real. \
-             The demo acts as their owner: it asks, answers and decides through the HTTP API.",
-        );
-    }
     stage.play(&NOTE, repeated).await?;
     if stage.rests() {
         stage.play(&CHECK, repeated).await?;

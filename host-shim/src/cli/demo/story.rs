@@ -103,7 +103,7 @@ impl<'a> Story<'a> {
         }
         self.say(Tone::Attention, &who, text(job, "status"), &lines);
         let reason = format!("({})", text(&job["reason"], "message"));
-        self.output.say(format!("{:INDENT$}{}", "", self.output.tone(Tone::Faint, &reason)));
+        self.output.say(format!("{}{}", " ".repeat(INDENT), self.output.tone(Tone::Faint, &reason)));
     }
 
     /// What the demo decided in the owner's place.
@@ -175,9 +175,11 @@ impl<'a> Story<'a> {
     /// Several lines under one head.
     fn say(&self, tone: Tone, who: &str, word: &str, lines: &[String]) {
         for (i, line) in lines.iter().enumerate() {
-            let (who, word) = if i == 0 { (who, word) } else { ("", "") };
-            let head = format!("  {who:<WHO$} {}", self.output.tone(tone, &format!("{word:<WORD$}")));
-            self.output.say(format!("{head} {}", super::clean(line)));
+            let head = match i {
+                0 => format!("  {who:<WHO$} {} ", self.output.tone(tone, &format!("{word:<WORD$}"))),
+                _ => " ".repeat(INDENT),
+            };
+            self.output.say(format!("{head}{}", super::clean(line)));
         }
     }
 
