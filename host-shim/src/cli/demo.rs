@@ -45,7 +45,7 @@ const READING: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same job, and repeats nothing. It brings its own agents; --config is not used."
+    after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same team, jobs and decisions, and repeats nothing. It brings its own agents; --config is not used."
 )]
 pub struct Demo {}
 
