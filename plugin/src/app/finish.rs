@@ -45,7 +45,7 @@ pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: 
             MessageKind::Notice
         }
     };
-    team.save_job(before, &job, now)?;
+    team.save_job(&mut job, now)?;
     team.add_message(kind, job.n, now)?;
     if job.kind == JobKind::Request
         && let Some(thread) = job.source.thread()

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::finish::{Ending, finish};
-use super::{Caller, Ctx, topic, view};
+use super::{Caller, Ctx, plan, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
@@ -92,7 +92,7 @@ fn end<'e>(
             if frozen.is_some_and(|f| matches!(f.input, FrozenInput::Message { .. })) {
                 job.message_run = None;
             }
-            team.save_job(&before, &job, now)?;
+            team.save_job(&mut job, now)?;
             job
         };
         let revision = team.finish()?;
@@ -108,11 +108,9 @@ fn end<'e>(
 pub fn slots(host: &dyn Host) -> Result<Value> {
     read(host, |db: &Db| {
         let mut held = Vec::new();
-        for (key, value) in db.scan_prefix(keys::slots(), 64)? {
+        for (key, value) in db.scan_prefix(keys::slots(), plan::MANY_SLOTS)? {
             let slot: Slot = parse(&key, &value)?;
-            let mut parts = key.split('/').skip(1);
-            let owner = keys::unpart(parts.next().unwrap_or(""));
-            let team = keys::unpart(parts.next().unwrap_or(""));
+            let (owner, team) = (slot.owner, slot.team);
             let status = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).map(|j| j.phase.status());
             held.push(json!({
                 "owner": owner, "team": team, "job": slot.job, "thread": slot.thread, "since": time::rfc3339(slot.since),

@@ -125,17 +125,6 @@ impl Rig {
         Ok(teams)
     }
 
-    /// Ticks until no team has anything to do; how many ticks that took.
-    pub async fn rest(&self) -> Result<usize> {
-        for n in 0..100_000 {
-            if self.tick().await? == 0 {
-                return Ok(n);
-            }
-            self.agents.release();
-        }
-        Err(anyhow!("the work does not come to rest"))
-    }
-
     /// A team of eight whose members ask each other in a ring, `requests`
     /// times, each answered: two entries a request.
     pub async fn full(&self, owner: &str, i: usize, requests: usize, size: usize) -> Result<Team> {
