@@ -49,6 +49,10 @@ n  start         from nothing to the first answer; memory
    http          what the gateway adds
    conversation  2,000 turns of one built-in agent
    fairness      one request beside a backlog of 200
+   instructions  of the hot calls, counted by valgrind, beside the reference
+                 (keep-instructions writes tests/instructions.json)
+   hot-send, hot-life, hot-get, hot-info, …-native
+                 one call again and again, for a profiler
    all           everything";
 
 async fn section(name: &str) -> Result<()> {
@@ -70,6 +74,8 @@ async fn section(name: &str) -> Result<()> {
         "http" => http::http().await,
         "conversation" => conversation::conversation().await,
         "fairness" => many::fairness().await,
+        "instructions" => profile::instructions(false),
+        "keep-instructions" => profile::instructions(true),
         hot if hot.starts_with("hot-") => profile::hot(hot).await,
         other => bail!("there is no section `{other}`; the sections are:\n{SECTIONS}"),
     }

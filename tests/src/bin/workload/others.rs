@@ -86,6 +86,7 @@ async fn calls(rig: &Rig, team: &Team, name: &str) -> Result<()> {
         rig.action(owner, "resume", answer).await.map(drop)
     })
     .await?;
+    rig.action(owner, "cancel", json!({"team_id": team.id, "job_id": job})).await?;
     let connected = TeamRef { owner: owner.into(), team: team.id.clone() };
     let was = rig.records(&[""])?;
     let mut cell = Cell::new(format!("delete, {name}"));

@@ -1,52 +1,134 @@
-//! Hot loops: one call again and again, for a profiler.
+//! Hot loops, for a profiler: one call again and again, through the component
+//! or natively; and the instructions that each takes.
 
-use anyhow::{Result, bail};
+use std::path::Path;
+use std::process::Command;
 
-use crate::measure::Cell;
-use crate::rig::Rig;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
+
+use crate::measure::{Cell, round};
+use crate::native::Native;
+use crate::rig::{Rig, Team};
 use crate::texts::{self, Answer, text};
 
-/// Sends of 200 bytes: 99 a team, then the next team.
-pub async fn sends(rig: &Rig, count: usize) -> Result<Cell> {
-    let mut cell = Cell::new("send, 200 B, teams filled one after the other");
-    let body = text(200, "hot");
-    for at in 0..count.div_ceil(99) {
-        let team = rig.create(&texts::owner(at / 20), at % 20, 4).await?;
-        for n in 0..99 {
-            let payload = team.request(n % 4, &format!("r{n}"), &body).to_string();
-            drop(cell.sample(&rig.db, rig.action_text(&team.owner, "send", &payload)).await?);
-        }
-    }
-    Ok(cell)
-}
-
+/// Runs a hot loop some times, or `HOT_LOOPS` times.
 pub async fn hot(what: &str) -> Result<()> {
+    let count = std::env::var("HOT_LOOPS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
     let rig = Rig::new(Answer::Bytes(1024)).await?;
-    match what {
-        "hot-send" => sends(&rig, 3_000).await?.print(),
-        "hot-info" => {
-            let mut cell = Cell::new("info: a fresh instance and a trivial call");
-            for _ in 0..20_000 {
-                cell.sample(&rig.db, rig.plugin.info()).await?;
+    let native = Native::new(rig.store.clone(), rig.agents.clone());
+    let owner = texts::owner(0);
+    let full = rig.full(&owner, 0, 50, 200).await?;
+    let feed = json!({"team_id": full.id}).to_string();
+    let mut teams = Teams { rig: &rig, at: 1, team: None, sent: 0 };
+    let mut cell = Cell::new(what);
+    for _ in 0..count {
+        match what {
+            "hot-info" => drop(cell.sample(&rig.db, rig.plugin.info()).await?),
+            "hot-get" => drop(cell.sample(&rig.db, rig.action_text(&owner, "get", &feed)).await?),
+            "hot-get-native" => {
+                cell.sample(&rig.db, async { native.action(&owner, "get", &feed) }).await?;
             }
-            cell.print();
-        }
-        "hot-life" => {
-            let mut cell = Cell::new("peer request with receipt, closed loop");
-            for at in 0..20 {
-                let team = rig.create(&texts::owner(0), at, 4).await?;
-                for n in 0..100 {
-                    let life = async {
-                        rig.ask(&team, n % 4, (n + 1) % 4, &format!("r{n}"), &text(200, "hot")).await?;
-                        rig.tick().await?;
-                        rig.tick().await
-                    };
-                    cell.sample(&rig.db, life).await?;
+            "hot-plan-native" => drop(cell.sample(&rig.db, async { native.plan() }).await?),
+            "hot-send" | "hot-send-native" => {
+                let (team, payload) = teams.next().await?;
+                match what {
+                    "hot-send" => {
+                        cell.sample(&rig.db, rig.action_text(&team.owner, "send", &payload)).await?;
+                    }
+                    _ => {
+                        cell.sample(&rig.db, async { native.action(&team.owner, "send", &payload) }).await?;
+                    }
                 }
             }
-            cell.print();
+            "hot-life" | "hot-life-native" => {
+                let (team, payload) = teams.next().await?;
+                match what {
+                    "hot-life" => {
+                        let life = async {
+                            rig.action_text(&team.owner, "send", &payload).await?;
+                            rig.tick().await
+                        };
+                        cell.sample(&rig.db, life).await?;
+                    }
+                    _ => {
+                        let life = async {
+                            native.action(&team.owner, "send", &payload)?;
+                            native.tick()
+                        };
+                        cell.sample(&rig.db, life).await?;
+                    }
+                }
+            }
+            other => bail!("there is no hot loop `{other}`"),
         }
-        other => bail!("there is no hot loop `{other}`"),
+    }
+    cell.print();
+    Ok(())
+}
+
+/// Teams that are filled one after the other.
+struct Teams<'a> {
+    rig: &'a Rig,
+    at: usize,
+    team: Option<Team>,
+    sent: usize,
+}
+
+impl Teams<'_> {
+    /// The next request: its team, and the payload of `send`.
+    async fn next(&mut self) -> Result<(Team, String)> {
+        if self.team.is_none() || self.sent == 99 {
+            self.team = Some(self.rig.create(&texts::owner(self.at / 20), self.at % 20, 4).await?);
+            self.at += 1;
+            self.sent = 0;
+        }
+        let team = self.team.clone().context("a team")?;
+        let n = self.sent;
+        self.sent += 1;
+        let payload = team.request(n % 4, &format!("r{n}"), &text(200, &format!("req {n}"))).to_string();
+        Ok((team, payload))
+    }
+}
+
+const COUNTED: [&str; 4] = ["hot-send-native", "hot-life-native", "hot-get-native", "hot-plan-native"];
+
+/// Where the reference is kept.
+fn reference() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")
+}
+
+/// Counts the instructions of each native hot loop with valgrind and compares
+/// them with the reference file. `keep`: writes the file instead.
+pub fn instructions(keep: bool) -> Result<()> {
+    let known = std::fs::read_to_string(reference()).unwrap_or_else(|_| "{}".into());
+    let known: serde_json::Value = serde_json::from_str(&known)?;
+    let mut counts = serde_json::Map::new();
+    for what in COUNTED {
+        // Two runs of different length: what is not the loop falls away.
+        let (few, many) = (count(what, 50)?, count(what, 150)?);
+        let each = many.saturating_sub(few) / 100;
+        let before = known[what].as_u64();
+        let ratio = before.map(|before| round(each as f64 / before as f64));
+        println!("{}", json!({"op": what, "instructions": each, "reference": before, "ratio": ratio}));
+        counts.insert(what.into(), each.into());
+    }
+    if keep {
+        std::fs::write(reference(), serde_json::to_string_pretty(&counts)? + "\n")?;
     }
     Ok(())
+}
+
+fn count(what: &str, loops: u32) -> Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .arg(what)
+        .env("HOT_LOOPS", loops.to_string())
+        .output()
+        .context("valgrind cannot be started; it is needed to count instructions")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "the counted run failed: {text}");
+    let line = text.lines().find_map(|l| l.split_once("Collected :")).context("valgrind counted nothing")?;
+    Ok(line.1.trim().parse()?)
 }

@@ -8,7 +8,7 @@ use agent_teams_host::contract::{Caller, TeamRef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::storage::{SqliteStore, Store};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
