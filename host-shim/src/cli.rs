@@ -11,6 +11,7 @@ mod fail;
 mod find;
 mod follow;
 mod import;
+mod import_tasks;
 mod jobs;
 mod logs;
 mod offline;
@@ -87,6 +88,7 @@ async fn run(args: Args, output: &Output) -> Result<Exit, Fail> {
         Command::Tokens(args) => tokens::run(&place, args, output).await,
         Command::Backup(args) => backup::run(&place, args, output).await,
         Command::Import(args) => import::run(&place, args, output).await,
+        Command::ImportTasks(args) => import_tasks::run(&place, args, output).await,
         Command::Teams(args) => teams::run(&place, args, output).await,
         Command::Jobs(args) => jobs::run(&place, args, output).await,
         Command::Send(args) => send::run(&place, args, output).await,

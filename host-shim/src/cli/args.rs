@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::{backup, demo, doctor, import, jobs, send, serve, settle, teams, tokens, users, watch};
+use super::{backup, demo, doctor, import, import_tasks, jobs, send, serve, settle, teams, tokens, users, watch};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -62,7 +62,7 @@ pub enum Color {
 pub enum Command {
     /// Run the server and its page until it is stopped (Ctrl-C).
     Serve(serve::Serve),
-    /// Show a team of scripted agents doing one job, without any network.
+    /// Show a team of scripted agents at work, without any network.
     Demo(demo::Demo),
     /// Check that everything needed is there and works; say what to do if not.
     Doctor(doctor::Doctor),
@@ -74,6 +74,8 @@ pub enum Command {
     Backup(backup::Backup),
     /// Take over the teams of an earlier plugin's database file.
     Import(import::Import),
+    /// Take over another host's session log as the history of a team's task board.
+    ImportTasks(import_tasks::ImportTasks),
     /// List, create, show, connect and delete teams.
     Teams(teams::Teams),
     /// List, show, cancel and answer the jobs of a team.

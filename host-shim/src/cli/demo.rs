@@ -1,10 +1,16 @@
-//! `demo`: a team of three scripted agents does one job, from the owner's
-//! request over two handoffs and their receipts to the final result. It runs
-//! the same server that `serve` runs and speaks to it as any client does.
+//! `demo`: a team of three scripted agents does real work: requests and their
+//! results, a question, a denied and an approved call, and the task board. It
+//! runs the same server that `serve` runs and speaks to it as any client does,
+//! in the place of the team's owner.
 //!
 //! Everything has a fixed key, so running it again on the same data folder
-//! repeats nothing: it finds the team and the job that are there.
+//! repeats nothing: it finds the team, the jobs and the decisions that are
+//! there, and goes on where it was.
 
+mod owner;
+mod story;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,23 +26,26 @@ use super::logs;
 use super::output::{Output, Tone, clean};
 use super::send::working;
 use super::view;
-use super::watch::Changes;
 use crate::app::{App, Setup};
 use crate::config::{Config, FILE_NAME, prepare_data_folder};
 use crate::users::CLI_TOKEN_FILE;
+use owner::{CHECK, Decision, NOTE, Request};
+use story::Story;
 
 /// The configuration that the demo puts into its data folder.
 const CONFIG: &str = include_str!("../../demo/agent-teams.toml");
 const FOLDER: &str = "demo";
 const TEAM_KEY: &str = "demo-team";
-const REQUEST_KEY: &str = "demo-request";
-const REQUEST: &str = "Please prepare a short note that explains to our readers how agents work together here.";
-/// Far beyond what the job takes.
+/// Far beyond what the story takes.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// Between looks at the members' conversations, whose waits announce nothing.
+const LOOK: Duration = Duration::from_millis(150);
+/// For people to read what waits for them before the demo decides.
+const READING: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same job, and repeats nothing. It brings its own agents; --config is not used."
+    after_help = "The demo keeps its data in the folder `demo` of the data folder, or in --data DIR. Run it again and it\nfinds the same team, jobs and decisions, and repeats nothing. It brings its own agents; --config is not used."
 )]
 pub struct Demo {}
 
@@ -46,7 +55,10 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
     prepare_data_folder(&data).map_err(|e| Fail::open("data_folder", e.to_string()))?;
     let config = configuration(&data)?;
     output.note(format!("The demo's data folder: {}", data.display()));
-    let app = App::start(Setup { data: data.clone(), config, component: None, any_port: true }).await?;
+    let starting = output.progress("the server starts; the first time, it compiles the component");
+    let app = App::start(Setup { data: data.clone(), config, component: None, any_port: true }).await;
+    starting.finish_and_clear();
+    let app = app?;
     // Others can look on (`agent-teams watch`) while it runs.
     let written = ServerFile { url: app.url(), pid: std::process::id() }.write(&data);
     let result = match written {
@@ -63,8 +75,7 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
     let page = app.page();
     app.stop().await;
     ServerFile::remove(&data);
-    let (answer, repeated) = result?;
-    Ok(report(output, &answer, repeated, &page, &data))
+    Ok(report(output, &result?, &page, &data))
 }
 
 /// The demo's configuration, put into the data folder so that `serve` finds it
@@ -78,13 +89,23 @@ fn configuration(data: &Path) -> Result<Config, Fail> {
     Config::read(&file).map_err(|e| Fail::open("configuration", e.to_string()))
 }
 
-/// Makes the team, sends the request, shows what happens until all is done.
-/// Answers with the team at its end and whether the request was there before.
-async fn show(app: &App, data: &Path, output: &Output) -> Result<(Value, bool), Fail> {
+/// How the demo ended.
+struct End {
+    /// The team with all its jobs.
+    answer: Value,
+    board: Value,
+    /// What was decided in this run.
+    decided: Vec<Value>,
+    /// Everything was there before.
+    repeated: bool,
+}
+
+/// Makes the team, asks, decides, and shows what happens until all is done.
+async fn show(app: &App, data: &Path, output: &Output) -> Result<End, Fail> {
     let token =
         std::fs::read_to_string(data.join(CLI_TOKEN_FILE)).map_err(|e| Fail::open("no_token", e.to_string()))?;
     let client = Client::new(&app.url(), token.trim())?;
-    let team = client
+    let created = client
         .write(
             "create",
             json!({
@@ -96,60 +117,217 @@ async fn show(app: &App, data: &Path, output: &Output) -> Result<(Value, bool), 
                     {"name": "Bo", "agent": "researcher"},
                     {"name": "Cy", "agent": "writer"},
                 ],
+                "lead": "Ada",
             }),
         )
-        .await?;
+        .await;
+    let team = created.map_err(|fail| match fail.code.as_str() {
+        "request_id_reused" => Fail::refused(
+            "other_demo",
+            format!(
+                "{} holds the demo of another version; delete that folder, or give another with --data",
+                data.display()
+            ),
+        ),
+        _ => fail,
+    })?;
     let id = team["team"]["id"].as_str().unwrap_or_default().to_owned();
-    let before = team["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty());
-    let first = find::member(&team, "Ada")?;
-    let sent = client
-        .write("send", json!({ "team_id": id, "member_id": first, "request_id": REQUEST_KEY, "text": REQUEST }))
-        .await?;
-    let job = sent["job"]["id"].as_str().unwrap_or_default().to_owned();
-    if before {
-        output.note(format!("This request was made before, as job {job}: nothing is sent again."));
+    let jobs = jobs_of(&team);
+    let there = |request: &Request| jobs.iter().any(|job| job["request_id"] == request.request_id);
+    let repeated = there(&NOTE) && there(&CHECK) && jobs.iter().all(view::finished);
+    let story = Story::new(output);
+    if repeated {
+        output.note("The team, its requests and all decisions are there already: nothing is repeated.");
+    } else {
+        story.paragraph(
+            Tone::Plain,
+            "Ada plans and leads, Bo finds facts, Cy writes: three agents on a scripted model, everything else is real. \
+             The demo acts as their owner: it asks, answers and decides through the HTTP API.",
+        );
+    }
+    let mut stage = Stage {
+        client: &client,
+        output,
+        ada: find::member(&team, "Ada")?,
+        follow: Follow::new(&client, &id),
+        team: id,
+        answer: team,
+        story,
+        decided: Vec::new(),
+        keys: BTreeSet::new(),
+        bar: output.progress("the team begins"),
+    };
+    stage.play(&NOTE, repeated).await?;
+    if stage.rests() {
+        stage.play(&CHECK, repeated).await?;
+    }
+    stage.bar.finish_and_clear();
+    let board = client.read("tasks", json!({ "team_id": stage.team })).await?;
+    Ok(End { answer: stage.answer, board, decided: stage.decided, repeated })
+}
+
+/// What the story needs while it goes on.
+struct Stage<'a> {
+    client: &'a Client,
+    output: &'a Output,
+    team: String,
+    ada: String,
+    follow: Follow<'a>,
+    /// The team with all its jobs, as last read.
+    answer: Value,
+    story: Story<'a>,
+    decided: Vec<Value>,
+    /// The decisions that were sent.
+    keys: BTreeSet<&'static str>,
+    bar: indicatif::ProgressBar,
+}
+
+impl Stage<'_> {
+    /// Sends one request of the owner, and shows what follows until nothing is
+    /// left to do, or only for a person.
+    async fn play(&mut self, request: &Request, silent: bool) -> Result<(), Fail> {
+        if !silent {
+            self.bar.suspend(|| self.story.title(request.title));
+        }
+        let payload = json!({
+            "team_id": self.team, "member_id": self.ada, "request_id": request.request_id, "text": request.text,
+        });
+        let sent = self.client.write("send", payload).await?;
+        let job = &sent["job"]["id"];
+        loop {
+            self.look(silent).await?;
+            while let Some((job, decision)) = self.asked() {
+                self.decide(&job, decision).await?;
+            }
+            if jobs_of(&self.answer).iter().any(|j| j["id"] == *job) && self.at_rest() {
+                return Ok(());
+            }
+        }
     }
 
-    let bar = output.progress("the team begins");
-    let mut follow = Follow::new(&client, &id);
-    let mut changes = Changes::default();
-    loop {
-        let answer = follow.next().await?;
-        if !output.json {
-            bar.suspend(|| changes.print(output, &answer));
+    /// Reads what is new and tells it.
+    async fn look(&mut self, silent: bool) -> Result<(), Fail> {
+        if let Ok(answer) = tokio::time::timeout(LOOK, self.follow.next()).await {
+            self.answer = answer?;
         }
-        bar.set_message(clean(&working(&answer)));
-        let jobs = answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let there = jobs.iter().any(|j| j["id"] == json!(job));
-        if there && jobs.iter().all(|job| view::finished(job) || view::asks(job) || view::doubtful(job)) {
-            bar.finish_and_clear();
-            return Ok((answer, before));
+        if silent || self.output.json {
+            return Ok(());
         }
+        // In this order: whatever a conversation shows already, its causes are
+        // read after it.
+        for member in self.answer["team"]["members"].as_array().into_iter().flatten() {
+            let thread = member["thread"].as_str().unwrap_or_default();
+            let after = self.story.read_to(thread).map(|n| format!("?after={n}")).unwrap_or_default();
+            // A conversation that is not there yet has nothing to tell.
+            if let Ok(read) = self.client.get(&format!("/api/conversations/{thread}{after}")).await {
+                self.story.conversation(member, read["messages"].as_array().map(Vec::as_slice).unwrap_or_default());
+            }
+        }
+        let history = self.client.read("task_history", json!({ "team_id": self.team })).await?;
+        self.story.board(history["events"].as_array().map(Vec::as_slice).unwrap_or_default());
+        for job in jobs_of(&self.answer).iter().rev() {
+            self.story.job(job);
+        }
+        self.bar.suspend(|| self.story.tell());
+        self.bar.set_message(clean(&working(&self.answer)));
+        Ok(())
+    }
+
+    /// A job that asks what the demo may decide, and did not yet.
+    fn asked(&self) -> Option<(Value, &'static Decision)> {
+        jobs_of(&self.answer).iter().find_map(|job| {
+            let decision = Decision::on(job).filter(|d| !self.keys.contains(d.request_id))?;
+            Some((job.clone(), decision))
+        })
+    }
+
+    async fn decide(&mut self, job: &Value, decision: &'static Decision) -> Result<(), Fail> {
+        self.bar.suspend(|| {
+            if !decision.title.is_empty() {
+                self.story.title(decision.title);
+            }
+            self.story.waits(job);
+        });
+        if self.output.terminal() {
+            tokio::time::sleep(READING).await;
+        }
+        let payload = json!({
+            "team_id": self.team, "job_id": job["id"], "request_id": decision.request_id,
+            "question_id": Decision::question_id(job), "response": decision.response(),
+        });
+        self.keys.insert(decision.request_id);
+        match self.client.write("resume", payload.clone()).await {
+            Ok(_) => {
+                self.bar.suspend(|| self.story.decided(decision));
+                self.decided.push(json!({
+                    "job_id": job["id"], "question": job["question"], "interrupts": job["interrupts"],
+                    "reason": job["reason"], "response": payload["response"],
+                }));
+            }
+            // Somebody else decided in the meantime, on the page for example.
+            Err(fail) if fail.exit == Exit::Refused => self.output.note(fail.message),
+            Err(fail) => return Err(fail),
+        }
+        Ok(())
+    }
+
+    /// Nothing is under way but what waits for a person other than the demo.
+    fn at_rest(&self) -> bool {
+        let jobs = jobs_of(&self.answer);
+        jobs.iter()
+            .all(|job| view::finished(job) || (view::asks(job) && Decision::on(job).is_none()) || view::doubtful(job))
+    }
+
+    /// Everything has come to its end.
+    fn rests(&self) -> bool {
+        jobs_of(&self.answer).iter().all(view::finished)
     }
 }
 
-/// The shared record and how to go on. The exit code says whether every job
+fn jobs_of(answer: &Value) -> &[Value] {
+    answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What came of it, and how to go on. The exit code says whether every job
 /// came to a result.
-fn report(output: &Output, answer: &Value, repeated: bool, page: &str, data: &Path) -> Exit {
-    let jobs = answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn report(output: &Output, end: &End, page: &str, data: &Path) -> Exit {
+    let jobs = jobs_of(&end.answer);
     let exit = if !jobs.is_empty() && jobs.iter().all(view::succeeded) { Exit::Ok } else { Exit::Refused };
     if output.json {
-        output.document(&json!({ "team": answer["team"], "jobs": jobs, "repeated": repeated, "page": page }));
+        output.document(&json!({
+            "team": end.answer["team"], "jobs": jobs, "tasks": end.board["tasks"], "decided": end.decided,
+            "repeated": end.repeated, "page": page,
+        }));
         return exit;
     }
-    let in_order: Vec<Value> = jobs.iter().rev().cloned().collect();
+    let story = Story::new(output);
+    let last = |request_id: &str| {
+        let found = jobs.iter().find(|job| job["request_id"] == request_id && job["kind"] == "receipt");
+        found.and_then(|job| job["result"]["text"].as_str().map(|text| (view::tone(job), text)))
+    };
     output.say("");
-    output.say("The shared record, oldest first:");
-    output.say("");
-    output.say(view::jobs(output, &in_order));
-    if let Some(last) = jobs.first() {
-        output.say("");
-        output.say(output.tone(view::tone(last), last["result"]["text"].as_str().unwrap_or("There is no result.")));
+    for (tone, text) in ["text", "file"].into_iter().filter_map(last) {
+        story.paragraph(tone, text);
     }
+    for job in jobs.iter().filter(|job| !view::succeeded(job)) {
+        output.say(format!(
+            "{}: {}",
+            clean(&view::direction(job)),
+            output.tone(view::tone(job), &view::gist(job, 200))
+        ));
+    }
+    let count = |kind: &str| jobs.iter().filter(|job| job["kind"] == kind).count();
     output.say("");
-    output.say(format!("The page was at {page}; to keep it running and look around:"));
+    let tasks = end.board["tasks"].as_array().map_or(0, Vec::len);
+    output.say(format!(
+        "{} requests, {} results returned, {tasks} tasks. Run it again: nothing is repeated.",
+        count("request"),
+        count("receipt"),
+    ));
+    output.say("To keep the server running, and look around on its page:");
     let folder = data.display().to_string().replace('\'', "'\\''");
     output.say(output.tone(Tone::Attention, &format!("  cargo run --release -- serve --print-link --data '{folder}'")));
+    output.say(output.tone(Tone::Faint, &format!("  {page}")));
     exit
 }
 

@@ -19,6 +19,7 @@ pub enum Tone {
     Busy,
     Attention,
     Faint,
+    Strong,
 }
 
 /// Where and how to print.
@@ -43,6 +44,16 @@ impl Output {
 
     pub fn colors(&self) -> bool {
         self.colors
+    }
+
+    /// Whether people see this as it happens.
+    pub fn terminal(&self) -> bool {
+        self.terminal && !self.json
+    }
+
+    /// Columns of the terminal; absent: there is none.
+    pub fn width(&self) -> Option<usize> {
+        Table::new().width().map(usize::from)
     }
 
     /// One line for people; nothing with `--json`.
@@ -96,6 +107,7 @@ impl Output {
             Tone::Busy => "36",
             Tone::Attention => "33",
             Tone::Faint => "2",
+            Tone::Strong => "1",
         };
         format!("\u{1b}[{code}m{}\u{1b}[0m", clean(text))
     }
@@ -124,10 +136,23 @@ impl Output {
                     Tone::Busy => cell.fg(Hue::Cyan),
                     Tone::Attention => cell.fg(Hue::Yellow),
                     Tone::Faint => cell.add_attribute(Attribute::Dim),
+                    Tone::Strong => cell.add_attribute(Attribute::Bold),
                 }
             }));
         }
         table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How much of so many bytes is done; on a terminal only.
+    pub fn bar(&self, bytes: u64) -> ProgressBar {
+        if self.json || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new(bytes);
+        let style =
+            if self.colors { "{bar:40.cyan} {bytes} of {total_bytes}" } else { "{bar:40} {bytes} of {total_bytes}" };
+        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar
     }
 
     /// A line that moves while somebody waits; on a terminal only.

@@ -4,7 +4,6 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use serde_json::json;
 
@@ -12,7 +11,7 @@ use crate::domain::error::Result;
 use crate::domain::ids;
 use crate::domain::job::{Answered, Failure, JobKind, Phase, Source};
 use crate::store::TeamTx;
-use crate::store::records::{Job, MessageKind, ResultMeta, V1};
+use crate::store::records::{Job, MessageKind, NewJob, ResultMeta};
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,34 +79,21 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
     let member = team.team.member_of_thread(thread).map(|m| m.id.clone());
     team.head.borrow_mut().receipts += 1;
     let receipt = Job {
-        v: V1,
-        id: ids::receipt(&team.team.nonce, &request.id),
-        n: 0,
-        kind: JobKind::Receipt,
-        member,
-        thread: thread.into(),
-        source: Source::Member { member: request.member.clone().unwrap_or_default(), thread: request.thread.clone() },
         root: request.root,
         parent: Some(request.n),
-        chain: 0,
-        request_id: request.request_id.clone(),
-        digest: request.digest.clone(),
-        phase: Phase::Queued,
-        hold: None,
-        slot: None,
-        seq: 0,
-        key: None,
-        ended_run: None,
-        message: None,
-        message_run: None,
-        answer: None,
-        input: None,
-        answers: Vec::new(),
-        result: None,
-        failure: None,
-        note: None,
-        created_at: now,
-        completed_at: None,
+        ..Job::queued(NewJob {
+            id: ids::receipt(&team.team.nonce, &request.id),
+            kind: JobKind::Receipt,
+            member,
+            thread: thread.into(),
+            source: Source::Member {
+                member: request.member.clone().unwrap_or_default(),
+                thread: request.thread.clone(),
+            },
+            request_id: request.request_id.clone(),
+            digest: request.digest.clone(),
+            created_at: now,
+        })
     };
     let text = format!("Result of {} from {}: {}.", request.id, member_name(team, request), request.phase.status());
     team.add_job(receipt, &text)?;

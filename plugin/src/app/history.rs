@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::{optional, page_limit};
+use super::own_team::OwnTeam;
 use super::read_state::folded;
 use super::send::{find_member, speaker};
 use super::{Ctx, freeze, get};
@@ -23,8 +24,9 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTeamHistory {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// Only messages about this member's work: its id or exact name.
     #[serde(default, deserialize_with = "optional")]
     pub member_id: Option<String>,

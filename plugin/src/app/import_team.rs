@@ -15,7 +15,7 @@ use crate::domain::job::{Failure, JobKind, Phase};
 use crate::domain::legacy::{self, Imported};
 use crate::domain::{ids, limits};
 use crate::store::records::{
-    Frozen, FrozenInput, Head, Job, Member, Message, MessageKind, ResultMeta, Slot, Team, V1, Work,
+    Frozen, FrozenInput, Head, Job, Member, Message, MessageKind, NewJob, ResultMeta, Slot, Team, V1, Work,
 };
 use crate::store::{Db, keys, read, transact};
 
@@ -157,34 +157,28 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
     let chain = imported.jobs.iter().filter(|j| j.kind == JobKind::Request && j.root == n).count() as u32;
     let truncated = from.result.as_ref().and_then(|r| r.cut.then_some(true));
     Job {
-        v: V1,
-        id: from.id.clone(),
         n,
-        kind: from.kind,
-        member: from.member.clone(),
-        thread: from.thread.clone(),
-        source: from.source.clone(),
         root: from.root,
         parent: from.parent,
         chain: if from.root == n { chain } else { 0 },
-        request_id: from.id.clone(),
-        digest: ids::digest("request", &[from.member.as_deref().unwrap_or(""), &from.text]),
         phase: from.phase.clone(),
-        hold: None,
-        slot: None,
-        seq: 0,
         key: Some(from.id.clone()),
         message: from.message.clone(),
         message_run: from.message_run.clone(),
-        answer: None,
-        input: None,
-        answers: Vec::new(),
         result: from.result.as_ref().map(|_| ResultMeta { truncated, run: from.run.clone().unwrap_or_default() }),
         ended_run: from.run.clone().filter(|_| from.phase.finished() && from.result.is_none()),
         failure: from.failure.as_ref().map(|why| Failure { code: "imported".into(), message: why.clone() }),
-        note: None,
-        created_at: from.created_at,
         completed_at: from.completed_at,
+        ..Job::queued(NewJob {
+            id: from.id.clone(),
+            kind: from.kind,
+            member: from.member.clone(),
+            thread: from.thread.clone(),
+            source: from.source.clone(),
+            request_id: from.id.clone(),
+            digest: ids::digest("request", &[from.member.as_deref().unwrap_or(""), &from.text]),
+            created_at: from.created_at,
+        })
     }
 }
 

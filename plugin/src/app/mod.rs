@@ -22,6 +22,7 @@ pub mod memo;
 pub mod mention;
 pub mod object;
 pub mod open;
+pub mod own_team;
 pub mod plan;
 pub mod public_state;
 pub mod publish_state;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::own_team::OwnTeam;
 use super::send::speaker;
 use super::{Ctx, memo, public_state, topic};
 use crate::domain::error::{Error, Result};
@@ -22,8 +23,9 @@ use crate::store::{TeamTx, commit_lock, transact};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishTeamState {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// A short name that you make up for this publication. Sending the same
     /// name again publishes nothing twice.
     pub request_id: String,

@@ -1,11 +1,10 @@
 //! Read the shared context: the members' tool.
 
-use alloc::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::own_team::OwnTeam;
 use super::send::speaker;
 use super::{Ctx, freeze};
 use crate::domain::error::{Error, Result};
@@ -17,8 +16,9 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTeamContext {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
 }
 
 pub fn read_team_context(ctx: Ctx, args: &ReadTeamContext) -> Result<Value> {

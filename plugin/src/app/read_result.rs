@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::own_team::OwnTeam;
 use super::send::speaker;
 use super::{Ctx, view};
 use crate::domain::error::Result;
@@ -21,8 +22,9 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTeamResult {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// The request or receipt, as found by search_team_results or
     /// read_team_history.
     pub job_id: String,

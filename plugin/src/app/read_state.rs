@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::optional;
+use super::own_team::OwnTeam;
 use super::send::speaker;
 use super::{Ctx, public_state};
 use crate::domain::error::Result;
@@ -20,8 +21,9 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadTeamState {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// Only this entry, also if it is archived.
     #[serde(default, deserialize_with = "optional")]
     pub entry_id: Option<String>,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::optional;
 use super::history::{Asked, Filters};
+use super::own_team::OwnTeam;
 use super::read_result::{self, Body};
 use super::send::speaker;
 use super::{Ctx, view};
@@ -27,8 +28,9 @@ use crate::store::{TeamTx, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchTeamResults {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// Only requests to this member: its id or exact name.
     #[serde(default, deserialize_with = "optional")]
     pub member_id: Option<String>,

@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::own_team::OwnTeam;
 use super::{Ctx, board, memo, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Phase, Source};
 use crate::domain::{ids, limits, text};
-use crate::store::records::{Job, Member, MessageKind, V1};
+use crate::store::records::{Job, Member, MessageKind, NewJob};
 use crate::store::{Db, TeamTx, commit_lock, keys, transact};
 
 /// Sends a request to one member. The same request id with the same content
@@ -34,8 +35,9 @@ pub struct Send {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMember {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// The member's exact name, or its id.
     pub member: String,
     /// A short name that you make up for this request. Sending the same name
@@ -196,34 +198,19 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
     head.requests += 1;
     drop(head);
     let job = Job {
-        v: V1,
-        id,
-        n: 0,
-        kind: JobKind::Request,
-        member: Some(member.id.clone()),
-        thread: member.thread.clone(),
-        source: new.source.clone(),
         root: root.unwrap_or(0),
         parent: parent.map(|p| p.n),
         chain: u32::from(root.is_none()),
-        request_id: new.request_id.clone(),
-        digest,
-        phase: Phase::Queued,
-        hold: None,
-        slot: None,
-        seq: 0,
-        key: None,
-        ended_run: None,
-        message: None,
-        message_run: None,
-        answer: None,
-        input: None,
-        answers: Vec::new(),
-        result: None,
-        failure: None,
-        note: None,
-        created_at: now,
-        completed_at: None,
+        ..Job::queued(NewJob {
+            id,
+            kind: JobKind::Request,
+            member: Some(member.id.clone()),
+            thread: member.thread.clone(),
+            source: new.source.clone(),
+            request_id: new.request_id.clone(),
+            digest,
+            created_at: now,
+        })
     };
     let job = team.add_job(job, &new.text)?;
     team.add_message(MessageKind::Request, job.n, now)?;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::own_team::OwnTeam;
 use super::send::speaker;
 use super::{Ctx, memo, public_state, topic};
 use crate::domain::error::Result;
@@ -22,8 +23,9 @@ use crate::store::{TeamTx, commit_lock, transact};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTeamState {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// The entry's id, from the team context or read_team_state.
     pub entry_id: String,
     /// The revision of the entry that you have read.

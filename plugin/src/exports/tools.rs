@@ -25,7 +25,11 @@ macro_rules! tools {
         pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
             let reply: Reply = match tool {
-                $($name => $command(ctx, &parse::<$type>(arguments)?)?.into(),)*
+                $($name => {
+                    let mut arguments = parse::<$type>(arguments)?;
+                    arguments.team_id.settle(ctx)?;
+                    $command(ctx, &arguments)?.into()
+                })*
                 _ => return Err(unknown()),
             };
             Outcome::of(reply)

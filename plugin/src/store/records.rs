@@ -193,7 +193,55 @@ pub struct Job {
     pub completed_at: Option<u64>,
 }
 
+/// What a new job is made of.
+pub struct NewJob {
+    pub id: String,
+    pub kind: JobKind,
+    pub member: Option<String>,
+    pub thread: String,
+    pub source: Source,
+    pub request_id: String,
+    pub digest: String,
+    pub created_at: u64,
+}
+
 impl Job {
+    /// A job that nothing has happened to. It begins a chain of its own, counts
+    /// nothing yet, and gets its number and place when it is added to its team.
+    pub fn queued(new: NewJob) -> Self {
+        let NewJob { id, kind, member, thread, source, request_id, digest, created_at } = new;
+        Self {
+            v: V1,
+            id,
+            n: 0,
+            kind,
+            member,
+            thread,
+            source,
+            root: 0,
+            parent: None,
+            chain: 0,
+            request_id,
+            digest,
+            phase: Phase::Queued,
+            hold: None,
+            slot: None,
+            seq: 0,
+            key: None,
+            message: None,
+            message_run: None,
+            answer: None,
+            input: None,
+            answers: Vec::new(),
+            result: None,
+            ended_run: None,
+            failure: None,
+            note: None,
+            created_at,
+            completed_at: None,
+        }
+    }
+
     /// The run that is at work, gave the answer, or ended without one.
     pub fn run(&self) -> Option<&str> {
         let answered = || self.result.as_ref().map(|r| r.run.as_str()).filter(|run| !run.is_empty());

@@ -182,7 +182,7 @@ pub fn send_member(world: &World, thread: &str, run: &str) {
         ancestors: Vec::new(),
     };
     let args = SendMember {
-        team_id: team.id.clone(),
+        team_id: team.id.clone().into(),
         member: if world.chance(500) { member.name.clone() } else { member.id.clone() },
         request_id: format!("{run}-{call}"),
         text: format!("help {run} {call} for {}", member.id),

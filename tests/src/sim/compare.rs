@@ -219,7 +219,7 @@ impl Pair {
             ancestors: Vec::new(),
         };
         let args = SendMember {
-            team_id: id.clone(),
+            team_id: id.clone().into(),
             member: member.clone(),
             request_id: format!("h{n}"),
             text: format!("help {n}"),

@@ -6,7 +6,7 @@ use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;
 use agent_teams_plugin::exports::{self, Outcome};
 use agent_teams_plugin::host::{CommitError, Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
-use agent_teams_tests::harness::{World, refused};
+use agent_teams_tests::harness::{ComponentOptions, World, refused};
 use agent_teams_tests::native::NativeHost;
 use serde_json::{Value, json};
 
@@ -209,10 +209,9 @@ fn the_workload_of_a_chain_of_two_hundred_comes_out_and_replays() {
     }
 }
 
-#[test]
-fn a_chain_of_two_thousand_within_raised_limits() {
-    let world = World::native_with(1, "{\"board_tasks\":3000}");
-    let board = Board::new(&world);
+/// A check that follows the whole chain, within one call's time and memory.
+fn a_chain_of_two_thousand(world: &World) {
+    let board = Board::new(world);
     for n in 0..2_000 {
         let before = format!("task-{n}");
         let blockers: &[&str] = if n == 0 { &[] } else { &[&before] };
@@ -223,6 +222,17 @@ fn a_chain_of_two_thousand_within_raised_limits() {
     board.act(Lead, "task-2000", "set_dependencies", json!({"blocked_by": ["task-1"]})).expect("a short cut");
     let page = board.list(M(0), json!({"ready": true})).expect("list");
     assert_eq!(ids(&page), ["task-1"]);
+}
+
+#[test]
+fn a_chain_of_two_thousand_within_raised_limits_natively() {
+    a_chain_of_two_thousand(&World::native_with(1, "{\"board_tasks\":3000}"));
+}
+
+#[test]
+fn a_chain_of_two_thousand_within_raised_limits_in_the_component() {
+    let options = ComponentOptions { settings: "{\"board_tasks\":3000}".into(), ..ComponentOptions::default() };
+    a_chain_of_two_thousand(&World::component_with(options));
 }
 
 #[test]

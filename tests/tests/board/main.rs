@@ -4,10 +4,12 @@
 mod cost;
 mod history;
 mod import;
+mod matrix;
 mod oracle;
 mod races;
 mod replay;
 mod rows;
+mod steps;
 mod support;
 mod texts;
 mod tools;

@@ -32,9 +32,8 @@ fn at_once<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 fn race_1_of_fifty_claims_exactly_one_wins(world: World) {
-    let rounds = if world.native_host().is_some() { 100 } else { 10 };
     let board = Board::new(&world);
-    for _ in 0..rounds {
+    for _ in 0..100 {
         let id = board.add(&[], &[]);
         let answers = at_once(50, |i| {
             let who = if i % 4 == 3 { Lead } else { M(i % 4) };
@@ -53,9 +52,8 @@ fn race_1_of_fifty_claims_exactly_one_wins(world: World) {
 }
 
 fn two_edges_that_close_a_cycle_together(world: World) {
-    let rounds = if world.native_host().is_some() { 100 } else { 10 };
     let board = Board::new(&world);
-    for _ in 0..rounds {
+    for _ in 0..100 {
         let ids = [board.add(&[], &[]), board.add(&[], &[])];
         let answers =
             at_once(2, |i| board.update(Lead, &ids[i], 1, "set_dependencies", json!({"blocked_by": [ids[1 - i]]})));

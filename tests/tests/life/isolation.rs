@@ -69,7 +69,8 @@ fn arguments(entry: &Entry, ids: &Ids) -> Option<Value> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     properties.contains_key("team_id").then(|| {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
-        let needed = properties.iter().filter(|(name, _)| required.contains(&json!(name)));
+        // A tool's own team may be left out; here another one is named.
+        let needed = properties.iter().filter(|(name, _)| *name == "team_id" || required.contains(&json!(name)));
         let values: Map<String, Value> =
             needed.map(|(name, schema)| (name.clone(), sample(name, schema, ids))).collect();
         Value::Object(values)

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::own_team::OwnTeam;
 use super::super::{Ctx, memo};
 use super::{Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
 use crate::domain::board::{self, Bounds, NewTask};
@@ -20,8 +21,9 @@ use crate::store::board::{BoardTx, TaskEvent};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTeamTask {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// One line; at most 200 characters.
     pub subject: String,
     /// Everything that whoever does it needs to know; at most 16,384

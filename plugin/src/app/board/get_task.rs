@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Ctx;
+use super::super::own_team::OwnTeam;
 use super::{as_member, hide_team, look, view};
 use crate::domain::board;
 use crate::domain::error::Result;
@@ -18,8 +19,9 @@ use crate::store::board::BoardTx;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetTeamTask {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// The task's id, such as "task-3".
     pub task_id: String,
 }

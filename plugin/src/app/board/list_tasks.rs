@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::Ctx;
+use super::super::own_team::OwnTeam;
 use super::view::{Around, size};
 use super::{Names, as_member, as_owner, bad_cursor, digest, get_task, hide_team, look, optional, page_limit};
 use crate::domain::board::{self, People, Status};
@@ -33,8 +34,9 @@ pub enum Listed {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTeamTasks {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// Only tasks in this state.
     #[serde(default, deserialize_with = "optional")]
     pub status: Option<Listed>,

@@ -15,10 +15,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use serde_json::Value;
-
+use super::args::optional;
 use super::{Ctx, settings, topic};
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
 use crate::domain::error::{Error, Kind, Result};
@@ -26,20 +23,6 @@ use crate::domain::{limits, text};
 use crate::store::board::{Author, BoardTx, Stamp};
 use crate::store::records::{Member, Team};
 use crate::store::{TeamTx, commit_lock, read, transact};
-
-/// An optional argument: `null`, and an empty text, count as absent, since
-/// models send these.
-fn optional<'de, D, T>(deserializer: D) -> core::result::Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    match Value::deserialize(deserializer)? {
-        Value::Null => Ok(None),
-        Value::String(text) if text.is_empty() => Ok(None),
-        value => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
-    }
-}
 
 /// Who uses the board.
 #[derive(Clone, Debug)]

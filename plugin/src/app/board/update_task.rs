@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::own_team::OwnTeam;
 use super::super::{Ctx, memo};
 use super::{Names, Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
 use crate::domain::board::{self, ACTIONS, Around, Bounds, Change};
@@ -21,8 +22,9 @@ use crate::store::board::{BoardTx, TaskEvent};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTeamTask {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// The task's id, such as "task-3".
     pub task_id: String,
     /// The revision that you last read.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::super::own_team::OwnTeam;
 use super::super::{Ctx, Park, Reply, Wake, plan, settings, topic, view};
 use super::{as_member, hide_team, look, optional};
 use crate::domain::error::{Error, Result};
@@ -22,8 +23,9 @@ use crate::store::{Db, keys, parse, read};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForTeamTasks {
-    /// The team's id, as given in your request.
-    pub team_id: String,
+    /// The team's id, as given in your request. Absent: your own team.
+    #[serde(default)]
+    pub team_id: OwnTeam,
     /// Milliseconds, 10,000 to 3,600,000. Absent: 30,000.
     #[serde(default, deserialize_with = "optional")]
     pub timeout_ms: Option<i64>,
@@ -52,7 +54,7 @@ pub fn wait_for_team_tasks(ctx: Ctx, args: &WaitForTeamTasks) -> Result<Reply> {
         return Ok(stuck.into());
     }
     let deadline = now.saturating_add(timeout);
-    park(position, now, Token { team: args.team_id.clone(), seen, deadline, part: 0 })
+    park(position, now, Token { team: String::from(&*args.team_id), seen, deadline, part: 0 })
 }
 
 fn checked_timeout(given: Option<i64>) -> Result<u64> {
