@@ -155,11 +155,11 @@ fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
     let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
     let mut round = Vec::with_capacity(stored.len());
     for owner in stored {
-        if s.round.contains(&owner) || plan::asks(db, s.host, &owner)? {
+        if s.permit.round.contains(&owner) || plan::asks(db, s.host, &owner, &s.permit.resting)? {
             round.push(owner);
         }
     }
-    for owner in s.round {
+    for owner in &s.permit.round {
         if !round.contains(owner) {
             round.push(owner.clone());
         }

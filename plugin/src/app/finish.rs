@@ -96,6 +96,7 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         hold: None,
         seq: 0,
         key: None,
+        refused: 0,
         ended_run: None,
         message: None,
         message_run: None,

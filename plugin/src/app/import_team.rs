@@ -173,6 +173,7 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         hold: None,
         seq: 0,
         key: Some(from.id.clone()),
+        refused: 0,
         message: from.message.clone(),
         message_run: from.message_run.clone(),
         answer: None,
@@ -213,6 +214,7 @@ fn place(
                 provenance: String::from("{}"),
             },
             notices: Vec::new(),
+            insist: false,
         };
         let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
         job.input = Some(ids::digest("input", &[&stored]));

@@ -212,6 +212,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         hold: None,
         seq: 0,
         key: None,
+        refused: 0,
         ended_run: None,
         message: None,
         message_run: None,

@@ -98,9 +98,12 @@ fn end<'e>(
             finish(&team, &before, job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.
-            let frozen: Option<Frozen> = db.get(&team.keys.input(job.n))?;
-            if frozen.is_some_and(|f| matches!(f.input, FrozenInput::Message { .. })) {
-                job.message_run = None;
+            if let Some(mut frozen) = db.get::<Frozen>(&team.keys.input(job.n))? {
+                if matches!(frozen.input, FrozenInput::Message { .. }) {
+                    job.message_run = None;
+                }
+                frozen.insist = true;
+                db.put(&team.keys.input(job.n), &frozen)?;
             }
             team.save_job(&before, &job, now)?;
             job

@@ -1,6 +1,7 @@
 //! Clarifications and interrupts: a job waits, a person answers, the turn goes
 //! on.
 
+use agent_teams_host::contract::EndedRun;
 use agent_teams_tests::both;
 use agent_teams_tests::double::{Effect, Method, Turn};
 use agent_teams_tests::harness::{Team, World, code, invalid, refused};
@@ -15,6 +16,7 @@ both!(
     lifecycle_7_a_lost_acknowledgement_and_a_rewritten_message,
     lifecycle_7_an_interrupt_after_a_rewritten_message_is_still_attributed,
     lifecycle_8_somebody_typed_while_it_waited,
+    lifecycle_8_a_question_that_was_answered_elsewhere_says_so,
     lifecycle_8_somebody_typed_while_the_answer_was_queued,
     lifecycle_8_somebody_typed_while_the_request_was_queued,
     an_interrupt_that_was_replaced_is_not_answered,
@@ -182,6 +184,41 @@ fn lifecycle_8_somebody_typed_while_it_waited(w: World) {
     w.work();
     assert_eq!(w.runs(&team, 0), 1);
     w.cancel(&team, &job).expect("cancelled");
+}
+
+fn lifecycle_8_a_question_that_was_answered_elsewhere_says_so(mut w: World) {
+    let (team, job) = waiting(&w, Turn::ask("Which?"));
+    assert_eq!(w.reason(&team, &job), "waiting_for_answer");
+    w.double.type_message(team.thread(0), "Blue.");
+    // A run that the team did not start ends in this conversation.
+    let direct = EndedRun { thread: team.thread(0).into(), run: "direct".into() };
+    let look = |w: &World, ended: Vec<EndedRun>| {
+        for step in w.plan(ended, false).steps {
+            w.advance(&step).expect("a step");
+        }
+    };
+    look(&w, vec![direct]);
+    assert_eq!(
+        (w.status(&team, &job).as_str(), w.reason(&team, &job).as_str()),
+        ("waiting_input", "clarification_changed")
+    );
+    refused(w.answer(&team, &job, "a", json!("blue")), "clarification_changed");
+    assert!(w.slots().is_empty());
+    w.cancel(&team, &job).expect("cancelled");
+
+    // What happened while nobody was connected was announced to nobody.
+    w.double.script(team.thread(1), [Turn::ask("Which?")]);
+    let other = w.send(&team, 1, "other");
+    w.work();
+    w.restart();
+    w.connect(&team).expect("connected");
+    look(&w, Vec::new());
+    assert_eq!(w.reason(&team, &other), "waiting_for_answer", "it is still asked");
+    w.double.type_message(team.thread(1), "Red.");
+    w.restart();
+    w.connect(&team).expect("connected");
+    look(&w, Vec::new());
+    assert_eq!(w.reason(&team, &other), "clarification_changed");
 }
 
 fn lifecycle_8_somebody_typed_while_the_answer_was_queued(w: World) {
