@@ -18,10 +18,10 @@ use crate::host::{RunError, Runs};
 use crate::store::records::{Frozen, Job, Work};
 use crate::store::{Db, TeamTx, keys, parse, read, transact};
 
-/// What the conversation says before anything is frozen.
-enum Ready {
+/// What the conversation says before anything is sent there.
+pub enum Ready {
     Yes,
-    /// Not now; nothing was frozen, no slot was taken.
+    /// Not now.
     Hold {
         code: &'static str,
         message: String,
@@ -57,7 +57,7 @@ pub fn admit(s: &Step, n: u32) -> Result<bool> {
 
 /// A conversation that is busy or has an open question takes nothing new, and
 /// an answer is for its own question only.
-fn ready(runs: &dyn Runs, job: &Job) -> Ready {
+pub fn ready(runs: &dyn Runs, job: &Job) -> Ready {
     let state = match runs.state(&job.thread, None) {
         Ok(state) => state,
         // A fresh conversation has no state yet.
@@ -76,12 +76,8 @@ fn ready(runs: &dyn Runs, job: &Job) -> Ready {
     }
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
-        Phase::Answered { answer, .. } => {
-            if collect::still_open(&answer.wait, &state) {
-                Ready::Yes
-            } else {
-                Ready::Never(changed())
-            }
+        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => {
+            if collect::still_open(&answer.wait, &state) { Ready::Yes } else { Ready::Never(changed()) }
         }
         _ if open() => Ready::Hold {
             code: "conversation_has_open_question",
@@ -144,24 +140,35 @@ fn may_start(db: &Db, s: &Step, job: &Job) -> Result<bool> {
     if free == 0 || !is_head(db, s.owner, s.team, job)? {
         return Ok(false);
     }
-    let round = round(db, s)?;
-    let before = round.iter().position(|owner| owner == s.owner).unwrap_or(round.len());
+    let ready = |turn: &&Turn| turn.ready;
+    let before = round(db, s)?.iter().filter(ready).take_while(|turn| turn.owner != s.owner).count();
     Ok(before < free)
 }
 
+/// An owner's place in the round.
+struct Turn {
+    owner: String,
+    /// It can take its turn: not all that it has to start is in teams that rest.
+    ready: bool,
+}
+
 /// The stored round: those for whom this step was planned, with new ones last,
-/// and those who have joined it since. Whoever has nothing to start drops out.
-fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
+/// and those who have joined it since. Whoever has nothing to start drops out;
+/// whoever rests keeps its place, and nobody waits for it.
+fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
+    let (planned, resting) = (&s.permit.round, &s.permit.resting);
     let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
-    let mut round = Vec::with_capacity(stored.len());
+    let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
     for owner in stored {
-        if s.permit.round.contains(&owner) || plan::asks(db, s.host, &owner, &s.permit.resting)? {
-            round.push(owner);
+        let ready = planned.contains(&owner) || plan::asks(db, s.host, &owner, resting)?;
+        let rests = || resting.iter().any(|(o, _)| *o == owner);
+        if ready || (rests() && plan::asks(db, s.host, &owner, &[])?) {
+            round.push(Turn { owner, ready });
         }
     }
-    for owner in &s.permit.round {
-        if !round.contains(owner) {
-            round.push(owner.clone());
+    for owner in planned {
+        if !round.iter().any(|turn| turn.owner == *owner) {
+            round.push(Turn { owner: owner.clone(), ready: true });
         }
     }
     Ok(round)
@@ -169,7 +176,8 @@ fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
 
 /// The owner had its attempt: it goes to the end of the round.
 fn serve(db: &Db, s: &Step) -> Result<()> {
-    db.put(keys::ROUND, &schedule::served(round(db, s)?, s.owner))
+    let round = round(db, s)?.into_iter().map(|turn| turn.owner).collect();
+    db.put(keys::ROUND, &schedule::served(round, s.owner))
 }
 
 /// Leaves the job in the queue with the reason and a growing pause. The

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::admit::Ready;
 use super::collect::{self, Attempt, Found, Seen};
 use super::finish::{Ending, finish};
 use super::{admit, connect, freeze, settings, topic};
@@ -102,10 +103,18 @@ impl Step<'_> {
             // Somebody may have cancelled or settled it while the host was asked.
             Found::Never | Found::Unclear if !self.is_still(job)? => Ok(Seen::Nothing),
             Found::Never => Ok(collect::send(self.runs, job, frozen, Attempt::First)),
-            Found::Unclear if frozen.insist && self.insist_once(job)? => {
-                Ok(collect::send(self.runs, job, frozen, Attempt::Again))
-            }
+            Found::Unclear if frozen.insist => self.insist(job, frozen),
             Found::Unclear => Ok(Seen::Lost),
+        }
+    }
+
+    /// A person wants it sent once more. What the earlier attempt may have left
+    /// in the conversation, a run or a question, is not talked over.
+    fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+        match admit::ready(self.runs, job) {
+            Ready::Hold { code, message, disconnect } => Ok(Seen::Later { code, message, disconnect }),
+            Ready::Yes if self.insist_once(job)? => Ok(collect::send(self.runs, job, frozen, Attempt::Again)),
+            Ready::Yes | Ready::Never(_) => Ok(Seen::Lost),
         }
     }
 
@@ -122,6 +131,9 @@ impl Step<'_> {
         transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let key = team.keys.input(job.n);
+            if team.planned_job(job.n)?.is_none_or(|now| now.phase != job.phase) {
+                return Ok(false);
+            }
             let Some(mut frozen) = db.get::<Frozen>(&key)?.filter(|f| f.insist) else { return Ok(false) };
             frozen.insist = false;
             db.put(&key, &frozen)?;
