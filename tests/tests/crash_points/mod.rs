@@ -84,7 +84,7 @@ fn dying_at_each_point_everything_happens_once() {
     died.sort_unstable();
     let count = died.len() as u32;
     assert!(died.iter().copied().eq(1..=count), "each point up to the last was met: {died:?}");
-    assert!(count > 80, "only {count} points: the job is too small for this test");
+    assert!(count >= 60, "only {count} points: the job is too small for this test");
     println!("{count} points survived");
 }
 

@@ -62,24 +62,27 @@ fn an_unknown_attempt_is_followed_by_the_same_one(w: World) {
 fn lifecycle_9_a_host_that_forgot_its_keys_is_not_asked_to_start_again(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     w.double.durable_keys(false);
+    w.double.hold(true);
     w.double.fault(Method::Start, None, 1, Effect::reply_lost());
     let job = w.send(&team, 0, "r");
     w.work();
     w.double.forget_keys();
-    for _ in 0..5 {
-        w.later(60_000);
-    }
-    assert_eq!(w.status(&team, &job), "unknown");
-    assert_eq!(w.runs(&team, 0), 1, "nothing is sent a second time on a guess");
-    // A person may say so, and then it is sent once.
-    w.double.fault(Method::Start, None, 1, Effect::reply_lost());
-    w.settle(&team, &job, "retry").expect("tried again");
+    w.later(60_000);
+    // Even a person's leave does not talk over the run that is still there.
+    w.settle(&team, &job, "retry").expect("to be tried again");
     w.work();
+    assert_eq!((w.status(&team, &job).as_str(), w.reason(&team, &job).as_str()), ("running", "conversation_busy"));
+    assert_eq!(w.runs(&team, 0), 1);
+    w.double.release_all();
+    w.double.fault(Method::Start, None, 1, Effect::reply_lost());
+    w.later(60_000);
+    assert_eq!(w.runs(&team, 0), 2, "once, as asked for");
     w.double.forget_keys();
+    w.double.release_all();
     for _ in 0..5 {
         w.later(60_000);
     }
-    assert_eq!((w.status(&team, &job).as_str(), w.runs(&team, 0)), ("unknown", 2));
+    assert_eq!((w.status(&team, &job).as_str(), w.runs(&team, 0)), ("unknown", 2), "and not on a guess");
     let starts = starts(&w, &team, 0);
     assert_eq!(starts.len(), 2);
     assert_eq!(starts[0], starts[1], "the same key and the same bytes");

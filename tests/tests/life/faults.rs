@@ -310,7 +310,7 @@ fn an_unclear_start_on_a_forgetful_host_is_unknown(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     w.double.durable_keys(false);
     let job = w.send(&team, 0, "r");
-    w.double.fault(Method::Start, None, 2, Effect::other());
+    w.double.fault(Method::Start, None, 1, Effect::other());
     w.work();
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "unknown");
