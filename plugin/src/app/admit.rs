@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::advance::{Step, hold};
+use super::advance::{Admission, Step, hold};
 use super::collect::{self, Attempt, Seen, say};
 use super::connect;
 use super::finish::{Ending, finish};
@@ -15,7 +15,7 @@ use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::schedule;
 use crate::host::{RunError, Runs};
-use crate::store::records::{Frozen, Job, Work};
+use crate::store::records::{Frozen, Job, Slot, Work};
 use crate::store::{Db, TeamTx, keys, parse, read, transact};
 
 /// What the conversation says before anything is sent there.
@@ -31,10 +31,11 @@ pub enum Ready {
 }
 
 /// Tries to start one job. True: something changed.
-pub fn admit(s: &Step, n: u32) -> Result<bool> {
+pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
+    let n = planned.job;
     let job = read(s.host, |db| {
         let Some(job) = TeamTx::load(db, s.owner, s.team)?.planned_job(n)? else { return Ok(None) };
-        let may = job.phase.wants_slot() && may_start(db, s, &job)?;
+        let may = job.phase.wants_slot() && may_start(db, s, &job, planned)?;
         Ok(may.then_some(job))
     })?;
     let Some(job) = job else { return Ok(false) };
@@ -49,7 +50,7 @@ pub fn admit(s: &Step, n: u32) -> Result<bool> {
         }
         Ready::Never(failure) => return fail(s, n, &failure),
     }
-    let Some((job, frozen)) = take_slot(s, n)? else { return Ok(false) };
+    let Some((job, frozen)) = take_slot(s, planned)? else { return Ok(false) };
     let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
     s.record(n, seen)?;
     Ok(true)
@@ -105,21 +106,21 @@ fn is_head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<bool> {
     Ok(work.team == team && work.job == job.n)
 }
 
-/// Freezes the input and takes a slot, if one is free: one commit, which reads
-/// only the job, its conversation's head, the slots and the round.
-fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
+/// Freezes the input and takes the slot, if it is free: one commit, which reads
+/// of what teams share only its conversation's head, this slot and the round.
+fn take_slot(s: &Step, planned: &Admission) -> Result<Option<(Job, Frozen)>> {
     let now = s.host.now_ms();
     let taken = transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;
-        let mut job = team.job(n)?;
-        let before = job.phase.clone();
-        if !may_start(db, s, &job)? {
+        let mut job = team.job(planned.job)?;
+        if !may_start(db, s, &job, planned)? {
             return Ok(None);
         }
-        let Some(phase) = step(&before, Event::Freeze) else { return Ok(None) };
+        let Some(phase) = step(&job.phase, Event::Freeze) else { return Ok(None) };
         let frozen = freeze(&team, &mut job)?;
         job.phase = phase;
-        team.save_job(&before, &job, now)?;
+        team.take_slot(&mut job, planned.slot, now)?;
+        team.save_job(&mut job, now)?;
         serve(db, s)?;
         let revision = team.finish()?;
         Ok(Some((job, frozen, revision)))
@@ -131,18 +132,18 @@ fn take_slot(s: &Step, n: u32) -> Result<Option<(Job, Frozen)>> {
     }))
 }
 
-/// Whether this job may take a slot now: it is the first of its conversation,
-/// and for each owner before its own in the round a slot is left. The steps of
-/// a pass run in any order, so the order of the planned round is held here.
-fn may_start(db: &Db, s: &Step, job: &Job) -> Result<bool> {
-    let taken = db.scan_prefix(keys::slots(), s.slots)?.len();
-    let free = (s.slots as usize).saturating_sub(taken);
-    if free == 0 || !is_head(db, s.owner, s.team, job)? {
+/// Whether this job may start now: it is the first of its conversation, the
+/// slot that was planned for it is free, and whoever stands before its owner
+/// in the round has a slot of its own in the same plan. So steps of one plan
+/// may run in any order, and a plan that is out of date passes nobody over.
+fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> {
+    let taken = db.get::<Slot>(&keys::slot(planned.slot))?.is_some();
+    if taken || !is_head(db, s.owner, s.team, job)? {
         return Ok(false);
     }
-    let ready = |turn: &&Turn| turn.ready;
-    let before = round(db, s)?.iter().filter(ready).take_while(|turn| turn.owner != s.owner).count();
-    Ok(before < free)
+    let round = round(db, s)?;
+    let mut before = round.iter().filter(|turn| turn.ready).take_while(|turn| turn.owner != s.owner);
+    Ok(before.all(|turn| planned.after.contains(&turn.owner)))
 }
 
 /// An owner's place in the round.
@@ -191,7 +192,7 @@ fn put_back(s: &Step, n: u32, code: &'static str, message: &str) -> Result<()> {
             return Ok(None);
         }
         job.hold = Some(hold(&job, code, message, now));
-        team.save_job(&job.phase.clone(), &job, now)?;
+        team.save_job(&mut job, now)?;
         serve(db, s)?;
         team.finish().map(Some)
     })?;

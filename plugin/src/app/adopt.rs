@@ -35,11 +35,10 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
             if !unnamed(&job) {
                 return Ok(None);
             }
-            let before = job.phase.clone();
             if let Phase::Waiting { wait, .. } = &mut job.phase {
                 *wait = Wait::Interrupts { open: collect::open_interrupts(&state) };
             }
-            team.save_job(&before, &job, now)?;
+            team.save_job(&mut job, now)?;
             team.finish().map(Some)
         })?;
         if let Some(revision) = revision {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::admit::Ready;
 use super::collect::{self, Attempt, Found, Seen};
 use super::finish::{Ending, finish};
-use super::{admit, connect, freeze, settings, topic};
+use super::{admit, connect, freeze, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Hold, Phase};
 use crate::domain::limits;
@@ -25,7 +25,7 @@ pub struct Permit {
     /// Jobs to ask the host about.
     pub collect: Vec<u32>,
     /// Jobs that may try to start, in order.
-    pub admit: Vec<u32>,
+    pub admit: Vec<Admission>,
     /// The round of owners as planned.
     pub round: Vec<String>,
     /// Teams (owner, id) for whose turn nobody waits.
@@ -33,14 +33,24 @@ pub struct Permit {
     pub resting: Vec<(String, String)>,
 }
 
+/// A job that may try to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    pub job: u32,
+    /// The slot that was planned for it.
+    pub slot: u32,
+    /// Owners with a slot of their own in the same plan, planned before this
+    /// one: they may stand before its owner in the round.
+    pub after: Vec<String>,
+}
+
 /// True: something changed.
 pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result<bool> {
     let permit: Permit = serde_json::from_str(permit)
         .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
-    let settings = settings(host)?;
     let Ok(_step) = host.lock(&step_lock(owner, team), 0) else { return Ok(false) };
     let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
-    let step = Step { host, owner, team, runs: &*runs, slots: settings.slots, permit: &permit };
+    let step = Step { host, owner, team, runs: &*runs, permit: &permit };
     let until = host.now_ms().saturating_add(limits::STEP_MS);
     let mut changed = false;
     for n in &permit.collect {
@@ -49,8 +59,8 @@ pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result
             return Ok(true);
         }
     }
-    for n in &permit.admit {
-        changed |= admit::admit(&step, *n)?;
+    for admission in &permit.admit {
+        changed |= admit::admit(&step, admission)?;
         if host.now_ms() > until || host.lookup(owner, team).is_none() {
             return Ok(true);
         }
@@ -64,7 +74,6 @@ pub struct Step<'a> {
     pub owner: &'a str,
     pub team: &'a str,
     pub runs: &'a dyn Runs,
-    pub slots: u32,
     pub permit: &'a Permit,
 }
 
@@ -186,7 +195,7 @@ impl Step<'_> {
                 return Ok(None);
             }
             job.hold = None;
-            team.save_job(&job.phase.clone(), &job, now)?;
+            team.save_job(&mut job, now)?;
             team.finish().map(Some)
         })?;
         if let Some(revision) = revision {
@@ -216,7 +225,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Nothing => return Ok(false),
         Seen::Later { code, message, .. } => {
             job.hold = Some(hold(&job, code, message, now));
-            team.save_job(&before, &job, now)?;
+            team.save_job(&mut job, now)?;
             return Ok(true);
         }
         Seen::Started { run } => Event::Started { run: run.clone() },
@@ -271,7 +280,7 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         finish(team, &before, job, ending, now)?;
         return Ok(true);
     }
-    team.save_job(&before, &job, now)?;
+    team.save_job(&mut job, now)?;
     Ok(true)
 }
 

@@ -43,7 +43,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
             });
             finish(&team, &before, job, Ending::Cancelled { note }, now)?
         } else {
-            team.save_job(&before, &job, now)?;
+            team.save_job(&mut job, now)?;
             job
         };
         let revision = team.finish()?;

@@ -46,7 +46,7 @@ pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: 
             MessageKind::Notice
         }
     };
-    team.save_job(before, &job, now)?;
+    team.save_job(&mut job, now)?;
     team.add_message(kind, job.n, now)?;
     if job.kind == JobKind::Request
         && let Some(thread) = job.source.thread()
@@ -94,6 +94,7 @@ fn queue_receipt(team: &TeamTx, request: &Job, thread: &str, now: u64) -> Result
         digest: request.digest.clone(),
         phase: Phase::Queued,
         hold: None,
+        slot: None,
         seq: 0,
         key: None,
         refused: 0,

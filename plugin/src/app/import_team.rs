@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::optional;
-use super::{Ctx, delete, topic};
+use super::{Ctx, delete, plan, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, JobKind, Phase};
 use crate::domain::legacy::{self, Imported};
@@ -171,6 +171,7 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         digest: ids::digest("request", &[from.member.as_deref().unwrap_or(""), &from.text]),
         phase: from.phase.clone(),
         hold: None,
+        slot: None,
         seq: 0,
         key: Some(from.id.clone()),
         refused: 0,
@@ -221,8 +222,18 @@ fn place(
         db.put_text(&at.input(job.n), &stored)?;
     }
     if job.phase.holds_slot() {
-        let slot = Slot { v: V1, job: job.id.clone(), thread: job.thread.clone(), since: now };
-        db.put(&keys::slot(owner, team, job.n), &slot)?;
+        let number = free_slot(db)?;
+        job.slot = Some(number);
+        let slot = Slot {
+            v: V1,
+            owner: owner.into(),
+            team: team.into(),
+            n: job.n,
+            job: job.id.clone(),
+            thread: job.thread.clone(),
+            since: now,
+        };
+        db.put(&keys::slot(number), &slot)?;
     }
     let work = Work {
         team: team.into(),
@@ -268,4 +279,11 @@ fn report(imported: &Imported, outcome: Outcome) -> Value {
         },
         "warnings": imported.warnings,
     })
+}
+
+/// The lowest number of a slot that nobody holds. What runs already needs one,
+/// however many are taken.
+fn free_slot(db: &Db) -> Result<u32> {
+    let taken = db.scan_prefix(keys::slots(), plan::MANY_SLOTS)?;
+    Ok((0..).find(|number| !taken.iter().any(|(key, _)| *key == keys::slot(*number))).unwrap_or(u32::MAX))
 }

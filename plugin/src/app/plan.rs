@@ -4,13 +4,13 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::advance::Permit;
+use super::advance::{Admission, Permit};
 use super::{Reconnect, settings};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::domain::schedule::{self, Candidate};
 use crate::host::Host;
-use crate::store::records::{Head, Need, Work};
+use crate::store::records::{Head, Need, Slot, Work};
 use crate::store::{Db, keys, parse, read};
 
 /// A run that the host saw ending.
@@ -91,15 +91,16 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
                 _ => {}
             }
         }
-        let slots = db.scan_prefix(keys::slots(), settings.slots)?;
-        let free = (settings.slots as usize).saturating_sub(slots.len());
         let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
         let round = schedule::merge_round(&stored, &candidates);
-        // A collected job may free its slot in the same pass, so as many more
-        // may try as are looked at; the commit of each admission counts again.
-        let freeing: usize = permits.values().map(|p| p.collect.len()).sum();
-        for chosen in schedule::admissions(&stored, &candidates, free + freeing) {
-            permits.entry((chosen.owner, chosen.team)).or_default().admit.push(chosen.job);
+        let slots = slots(db, settings.slots, &permits, round.len() < 2)?;
+        let mut after: Vec<String> = Vec::new();
+        for (chosen, slot) in schedule::admissions(&stored, &candidates, slots.len()).into_iter().zip(slots) {
+            let admission = Admission { job: chosen.job, slot, after: after.clone() };
+            if !after.contains(&chosen.owner) {
+                after.push(chosen.owner.clone());
+            }
+            permits.entry((chosen.owner, chosen.team)).or_default().admit.push(admission);
         }
         let mut steps = Vec::with_capacity(permits.len());
         for ((owner, team), mut permit) in permits {
@@ -119,6 +120,32 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
     })
 }
 
+/// The numbers of the slots that admissions may try, in order: those that are
+/// free and, for an owner alone, those whose jobs are looked at in the same pass
+/// and may free them. With several owners a slot counts when it is free: whose
+/// run ends first must not decide who is next. The commit of each admission
+/// looks at its slot again.
+fn slots(db: &Db, all: u32, permits: &BTreeMap<(String, String), Permit>, alone: bool) -> Result<Vec<u32>> {
+    let mut taken = Vec::new();
+    let mut freeing = Vec::new();
+    for (key, value) in db.scan_prefix(keys::slots(), MANY_SLOTS)? {
+        let slot: Slot = parse(&key, &value)?;
+        let number = key.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
+        taken.push(number);
+        if alone && permits.get(&(slot.owner, slot.team)).is_some_and(|permit| permit.collect.contains(&slot.n)) {
+            freeing.push(number);
+        }
+    }
+    // More may be held than there are: by imported jobs, or by those of a
+    // process that had more.
+    let left = (all as usize).saturating_sub(taken.len());
+    let free = (0..all).filter(|number| !taken.contains(number)).take(left);
+    Ok(free.chain(freeing.iter().copied().filter(|number| *number < all)).collect())
+}
+
+/// More slots than are ever held.
+pub const MANY_SLOTS: u32 = 1_000;
+
 /// Whether an owner has a job that could start now, in a team that does not
 /// rest.
 pub fn asks(db: &Db, host: &dyn Host, owner: &str, resting: &[(String, String)]) -> Result<bool> {
@@ -130,20 +157,32 @@ pub fn asks(db: &Db, host: &dyn Host, owner: &str, resting: &[(String, String)])
 }
 
 /// The first unfinished job of every conversation under a prefix of the work
-/// list: one seek for each.
+/// list. Short queues are read many at once, a long one is passed by a seek.
 pub fn heads(db: &Db, under: &str) -> Result<Vec<HeadWork>> {
     let end = keys::end(under);
     let mut from = String::from(under);
     let mut heads = Vec::new();
-    while let Some((key, value)) = db.scan(&from, &end, 1, false)?.pop() {
-        let mut parts = key.split('/').skip(1);
-        let (owner, thread) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-        let (owner, thread) = (keys::unpart(owner), keys::unpart(thread));
-        from = keys::end(&keys::work_thread(&owner, &thread));
-        heads.push(HeadWork { work: parse(&key, &value)?, owner, thread });
+    loop {
+        let page = db.scan(&from, &end, HEADS_PAGE, false)?;
+        let more = page.len() == HEADS_PAGE as usize;
+        for (key, value) in page {
+            if key < from {
+                continue;
+            }
+            let mut parts = key.split('/').skip(1);
+            let (owner, thread) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+            let (owner, thread) = (keys::unpart(owner), keys::unpart(thread));
+            from = keys::end(&keys::work_thread(&owner, &thread));
+            heads.push(HeadWork { work: parse(&key, &value)?, owner, thread });
+        }
+        if !more {
+            return Ok(heads);
+        }
     }
-    Ok(heads)
 }
+
+/// Entries of the work list that are read at once.
+const HEADS_PAGE: u32 = 16;
 
 /// Unconnected teams with unfinished work whose pause is over.
 fn to_connect(

@@ -129,7 +129,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         job.hold = None;
         job.answers.push((request_id.clone(), digest.clone()));
         team.db.put_text(&team.keys.answer(job.n), &answer_text)?;
-        team.save_job(&before, &job, now)?;
+        team.save_job(&mut job, now)?;
         let revision = team.finish()?;
         Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
     })?;

@@ -210,6 +210,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         digest,
         phase: Phase::Queued,
         hold: None,
+        slot: None,
         seq: 0,
         key: None,
         refused: 0,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::finish::{Ending, finish};
-use super::{Caller, Ctx, topic, view};
+use super::{Caller, Ctx, plan, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
@@ -105,7 +105,7 @@ fn end<'e>(
                 frozen.insist = true;
                 db.put(&team.keys.input(job.n), &frozen)?;
             }
-            team.save_job(&before, &job, now)?;
+            team.save_job(&mut job, now)?;
             job
         };
         let revision = team.finish()?;
@@ -121,11 +121,9 @@ fn end<'e>(
 pub fn slots(host: &dyn Host) -> Result<Value> {
     read(host, |db: &Db| {
         let mut held = Vec::new();
-        for (key, value) in db.scan_prefix(keys::slots(), 64)? {
+        for (key, value) in db.scan_prefix(keys::slots(), plan::MANY_SLOTS)? {
             let slot: Slot = parse(&key, &value)?;
-            let mut parts = key.split('/').skip(1);
-            let owner = keys::unpart(parts.next().unwrap_or(""));
-            let team = keys::unpart(parts.next().unwrap_or(""));
+            let (owner, team) = (slot.owner, slot.team);
             // A damaged team is no reason to hide that it holds a slot.
             let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).ok();
             held.push(json!({

@@ -5,7 +5,7 @@
 //! ```text
 //! meta                             store format
 //! round                            order in which owners are served
-//! slot/OWNER/TEAM/JOB              an admitted job
+//! slot/NN                          one slot, and the admitted job that holds it
 //! work/OWNER/THREAD/SEQ            an unfinished job, in its conversation's order
 //! list/OWNER/CREATED-TEAM          an owner's teams
 //! ran/OWNER/THREAD/RUN             the job (team and number) that this run executes
@@ -75,8 +75,10 @@ pub fn slots() -> &'static str {
     "slot/"
 }
 
-pub fn slot(owner: &str, team: &str, job: u32) -> String {
-    format!("slot/{}/{team}/{job:04}", part(owner))
+/// A slot by its number. Who takes one looks at that one alone, so that two
+/// admissions disturb each other only where both want the same.
+pub fn slot(number: u32) -> String {
+    format!("slot/{number:02}")
 }
 
 pub fn work() -> &'static str {

@@ -155,6 +155,9 @@ pub struct Job {
     pub phase: Phase,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// The number of the slot that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u32>,
     /// Place in its conversation.
     pub seq: u32,
     /// The idempotency key of its run where it is not derived (imported).
@@ -256,6 +259,10 @@ pub enum Need {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     pub v: V1,
+    pub owner: String,
+    pub team: String,
+    /// The job's number in its team.
+    pub n: u32,
     pub job: String,
     pub thread: String,
     pub since: u64,

@@ -92,18 +92,28 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         Ok(job)
     }
 
-    /// Stores a job whose phase may have changed from `before`, with all that
-    /// follows from the phase: its place in the work list, its slot, its
-    /// frozen input.
-    pub fn save_job(&self, before: &Phase, job: &Job, now: u64) -> Result<()> {
-        let slot = keys::slot(self.owner, &self.team.id, job.n);
-        match (before.holds_slot(), job.phase.holds_slot()) {
-            (false, true) => {
-                let record = Slot { v: V1, job: job.id.clone(), thread: job.thread.clone(), since: now };
-                self.db.put(&slot, &record)?;
-            }
-            (true, false) => self.db.delete(&slot)?,
-            _ => {}
+    /// Gives a job the slot of this number, which is free.
+    pub fn take_slot(&self, job: &mut Job, number: u32, now: u64) -> Result<()> {
+        job.slot = Some(number);
+        let record = Slot {
+            v: V1,
+            owner: self.owner.into(),
+            team: self.team.id.clone(),
+            n: job.n,
+            job: job.id.clone(),
+            thread: job.thread.clone(),
+            since: now,
+        };
+        self.db.put(&keys::slot(number), &record)
+    }
+
+    /// Stores a job whose phase may have changed, with all that follows from
+    /// the phase: its place in the work list, its slot, its frozen input.
+    pub fn save_job(&self, job: &mut Job, now: u64) -> Result<()> {
+        if !job.phase.holds_slot()
+            && let Some(number) = job.slot.take()
+        {
+            self.db.delete(&keys::slot(number))?;
         }
         if job.phase.finished() {
             self.db.delete(&keys::work_entry(self.owner, &job.thread, job.seq))?;

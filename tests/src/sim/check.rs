@@ -8,7 +8,7 @@ use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::domain::limits;
 use agent_teams_plugin::host::{Input, RunStatus};
 use agent_teams_plugin::store::keys;
-use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Team, Work};
+use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Slot, Team, Work};
 
 use super::agents::Agents;
 use super::fairness::Fairness;
@@ -32,7 +32,8 @@ pub type TeamKey = (String, String);
 pub struct Checker {
     pub teams: BTreeMap<TeamKey, TeamMirror>,
     pub work: BTreeMap<String, (String, Work)>,
-    pub slots: BTreeSet<String>,
+    /// Who holds each slot: owner, team, number of the job.
+    pub slots: BTreeMap<String, (String, String, u32)>,
     pub fairness: Fairness,
     /// Statuses, reasons and failures that some job went through.
     pub reached: BTreeSet<String>,
@@ -53,7 +54,7 @@ impl Checker {
         Self {
             teams: BTreeMap::new(),
             work: BTreeMap::new(),
-            slots: BTreeSet::new(),
+            slots: BTreeMap::new(),
             fairness: Fairness::default(),
             reached: BTreeSet::new(),
             limit: slots as usize,
@@ -127,10 +128,14 @@ impl Checker {
                         None => self.work.remove(key),
                     };
                 }
-                ["slot", owner, ..] => match new {
-                    Some(_) => {
-                        admitted.push(keys::unpart(owner));
-                        self.slots.insert(key.clone());
+                ["slot", _] => match new {
+                    Some(text) => {
+                        let slot: Slot = parse(key, text)?;
+                        if old.is_some() {
+                            return Err(format!("{key} was taken from its holder"));
+                        }
+                        admitted.push(slot.owner.clone());
+                        self.slots.insert(key.clone(), (slot.owner, slot.team, slot.n));
                     }
                     None => {
                         self.slots.remove(key);
@@ -342,7 +347,13 @@ impl Checker {
     /// Work list and slots say exactly what the job's phase says.
     fn check_indexes(&self, at: &TeamKey, job: &Job) -> Check {
         let (owner, team) = at;
-        let slot = self.slots.contains(&keys::slot(owner, team, job.n));
+        let held = self.slots.iter().filter(|(_, (o, t, n))| o == owner && t == team && *n == job.n);
+        let held: Vec<&String> = held.map(|(key, _)| key).collect();
+        let named: Vec<String> = job.slot.iter().map(|number| keys::slot(*number)).collect();
+        if held != named.iter().collect::<Vec<_>>() {
+            return Err(format!("{} names the slots {named:?} and holds {held:?}", job.id));
+        }
+        let slot = !held.is_empty();
         if slot != job.phase.holds_slot() {
             return Err(format!(
                 "{} is {} and its slot is {}",

@@ -12,8 +12,8 @@ use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
 use crate::store::board::BoardTx;
-use crate::store::records::{Head, Need};
-use crate::store::{Db, keys, read};
+use crate::store::records::{Head, Need, Slot};
+use crate::store::{Db, keys, parse, read};
 
 /// Waits until somebody changes a task of your team's board, then list the
 /// tasks again. Only changes during the wait count: list before you wait.
@@ -157,10 +157,9 @@ pub fn nudge(host: &dyn Host) {
                 return Ok(alloc::vec::Vec::new());
             }
             let mut teams = alloc::collections::BTreeSet::new();
-            for (key, _) in slots {
-                let mut parts = key.split('/').skip(1);
-                let (owner, team) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-                teams.insert((keys::unpart(owner), String::from(team)));
+            for (key, value) in slots {
+                let slot: Slot = parse(&key, &value)?;
+                teams.insert((slot.owner, slot.team));
             }
             let mut out = alloc::vec::Vec::new();
             for (owner, team) in teams {
