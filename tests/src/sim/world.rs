@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::domain::job::JobKind;
+use agent_teams_plugin::domain::limits;
 use agent_teams_plugin::host::{Guard, Host, Input, Level, LockTimeout, Runs, StoreError, Tx};
 use serde_json::Value;
 
@@ -54,8 +55,9 @@ pub struct World {
     pub crashes: Cell<u64>,
     /// Permits that are used late.
     pub kept: RefCell<Vec<Kept>>,
-    /// Teams whose last step failed, and until when they rest.
-    resting: RefCell<BTreeMap<(String, String), u64>>,
+    /// Teams whose last step failed: how often in a row, and until when they
+    /// rest.
+    resting: RefCell<BTreeMap<(String, String), (u32, u64)>>,
     locks: RefCell<BTreeSet<String>>,
     connections: RefCell<BTreeSet<(String, String)>>,
     positions: RefCell<BTreeMap<(String, String), u64>>,
@@ -185,17 +187,19 @@ impl World {
     pub fn resting(&self) -> Vec<(String, String)> {
         let now = self.now();
         let resting = self.resting.borrow();
-        resting.iter().filter(|(_, until)| **until > now).map(|(team, _)| team.clone()).collect()
+        resting.iter().filter(|(_, (_, until))| *until > now).map(|(team, _)| team.clone()).collect()
     }
 
     /// A step of this team failed, or did not.
     pub fn rest(&self, owner: &str, team: &str, failed: bool) {
         let team = (owner.to_string(), team.to_string());
         let mut resting = self.resting.borrow_mut();
-        match failed {
-            true => resting.insert(team, self.now() + 2_000),
-            false => resting.remove(&team),
-        };
+        if failed {
+            let times = resting.get(&team).map_or(0, |(times, _)| *times) + 1;
+            resting.insert(team, (times, self.now() + limits::pause_ms(times)));
+        } else {
+            resting.remove(&team);
+        }
     }
 
     /// Lets others act while a command is inside the host.
