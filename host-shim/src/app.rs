@@ -18,7 +18,7 @@ use crate::engine::{self, Plugin, Signals, SystemClock};
 use crate::gateway::{self, BindError};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
-use crate::users::{UserError, Users};
+use crate::users::{Operator, UserError, Users};
 use crate::worker::{self, CapabilityOf, Worker};
 
 /// Compiled code of components, in the data folder.
@@ -60,6 +60,8 @@ pub enum StartError {
     Open(CallError),
     #[error("the agents cannot start: {0:#}")]
     Agents(anyhow::Error),
+    #[error("{0:#}")]
+    Operator(anyhow::Error),
     #[error(transparent)]
     Users(#[from] UserError),
     #[error(transparent)]
@@ -78,6 +80,7 @@ impl StartError {
             Self::ComponentFile { .. } | Self::Load(_) => "component",
             Self::Open(_) => "component_open",
             Self::Agents(_) => "agents",
+            Self::Operator(_) => "operator_token",
             Self::Users(_) => "users",
             Self::Bind(_) | Self::Listen { .. } => "bind",
         }
@@ -89,6 +92,7 @@ impl StartError {
 pub struct App {
     first_start: bool,
     users: Arc<Users>,
+    operator: Arc<Operator>,
     plugin: Plugin,
     agents: Arc<BuiltinAgents>,
     worker: Worker,
@@ -156,11 +160,13 @@ impl App {
         let (ended, changes) = (agents.ended(), signals.subscribe());
         agents.recover().await.map_err(StartError::Agents)?;
 
+        let operator = Arc::new(Operator::in_folder(&data).map_err(StartError::Operator)?);
         let parts = gateway::Parts {
             team: Arc::new(plugin.clone()),
             agents: Arc::new(agents.clone()),
             users: users.clone(),
             signals: signals.clone(),
+            operator: operator.clone(),
         };
         let listener = listen(&config.server, &users, any_port).await?;
         let address =
@@ -182,7 +188,7 @@ impl App {
             (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users)),
             worker::Options::default(),
         );
-        Ok(Self { first_start, users, plugin, agents, worker, server, address, stop_http, http, db })
+        Ok(Self { first_start, users, operator, plugin, agents, worker, server, address, stop_http, http, db })
     }
 
     /// Stops in order: no new HTTP calls, no new steps, then the agents at
@@ -190,7 +196,7 @@ impl App {
     /// wait; last the database is released, so that another process can start.
     /// Every wait is bounded.
     pub async fn stop(self) {
-        let Self { users, plugin, agents, worker, stop_http, http, db, .. } = self;
+        let Self { users, operator, plugin, agents, worker, stop_http, http, db, .. } = self;
         let _ = stop_http.send(());
         worker.shutdown(WORKER_GRACE).await;
         // A run may sit in a tool call that waits for an event; it gets its
@@ -208,6 +214,7 @@ impl App {
             Ok(Err(error)) => tracing::warn!(%error, "the HTTP server ended with an error"),
             Err(error) => tracing::error!(%error, "the HTTP server broke down"),
         }
+        operator.leave();
         drop((users, plugin));
         close(db).await;
     }

@@ -19,6 +19,7 @@ mod output;
 mod send;
 mod serve;
 mod settle;
+mod slots;
 mod teams;
 mod tokens;
 mod users;
@@ -94,5 +95,6 @@ async fn run(args: Args, output: &Output) -> Result<Exit, Fail> {
         Command::Send(args) => send::run(&place, args, output).await,
         Command::Watch(args) => watch::run(&place, args, output).await,
         Command::Settle(args) => settle::run(&place, args, output).await,
+        Command::Slots(args) => slots::run(&place, args, output).await,
     }
 }

@@ -7,6 +7,7 @@
 //! is refused at the next call.
 
 mod cli_token;
+mod operator;
 mod secret;
 mod sessions;
 mod tokens;
@@ -21,6 +22,7 @@ use crate::engine::Clock;
 use crate::storage::database::Database;
 
 pub use cli_token::CLI_TOKEN_FILE;
+pub use operator::{OPERATOR_TOKEN_FILE, Operator};
 pub use sessions::{LINK_LIFETIME_MS, SESSION_LIFETIME_MS, Session, SignInLink};
 pub use tokens::{NewToken, Token};
 

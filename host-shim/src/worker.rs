@@ -7,8 +7,9 @@
 //!   has succeeded, so none is lost.
 //! - One step a team at a time; steps of different teams run at once.
 //! - A failure or a panic of a step concerns its team alone: that team pauses,
-//!   longer each time, and the rest goes on. The worker itself never ends
-//!   before it is shut down.
+//!   longer each time, and the rest goes on. A plan is told which teams pause,
+//!   so that no other waits for them. The worker itself never ends before it is
+//!   shut down.
 
 mod backoff;
 mod state;
@@ -32,8 +33,8 @@ use state::{Start, State};
 /// What the worker needs of the component.
 #[async_trait]
 pub trait Team: Send + Sync + 'static {
-    /// Decides what is due. Changes nothing.
-    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, CallError>;
+    /// Decides what is due. `resting`: teams whose steps fail. Changes nothing.
+    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError>;
     /// One bounded step of one team. True: something changed.
     async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError>;
     /// Binds the capability to the team. Harmless when repeated.
@@ -42,8 +43,8 @@ pub trait Team: Send + Sync + 'static {
 
 #[async_trait]
 impl Team for Plugin {
-    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, CallError> {
-        Plugin::plan(self, ended, sweep).await
+    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError> {
+        Plugin::plan(self, ended, sweep, resting).await
     }
     async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
         Plugin::advance(self, team, permit).await
@@ -184,7 +185,9 @@ impl Loop {
         if let Some((took, sweep)) = self.state.take_plan(now) {
             let team = self.team.clone();
             let given = took.clone();
-            let handle = self.tasks.spawn(async move { Ended::Plan { result: team.plan(given, sweep).await } });
+            let resting = self.state.resting(now);
+            let plan = async move { Ended::Plan { result: team.plan(given, sweep, resting).await } };
+            let handle = self.tasks.spawn(plan);
             self.purposes.insert(handle.id(), Purpose::Plan { took, sweep });
         }
         while let Some(start) = self.state.take_start(now, self.reconnect.is_some()) {

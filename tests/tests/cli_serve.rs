@@ -123,3 +123,77 @@ fn users_and_tokens_let_people_in_and_keep_them_out() {
     let server = folder.serve();
     assert_eq!(ask(server.url()), Some(1), "a revoked token is refused");
 }
+
+/// Agents that never come to an end while a test looks.
+const BUSY: &str = "[server]\nbind = \"127.0.0.1:0\"\n\n\
+    [[agents]]\nname = \"slow\"\ndescription = \"Thinks for long.\"\ninstructions = \"Think.\"\nmodel = \"slow\"\n\n\
+    [models.slow]\nkind = \"scripted\"\n\n[[models.slow.rules]]\ntext = \"At last.\"\ndelay_ms = 600000\n";
+
+#[test]
+fn the_operator_sees_who_holds_the_slots_of_all_users_and_ends_such_a_job() {
+    let folder = Folder::with(BUSY);
+    folder.json(&["users", "add", "ada"]).json();
+    let token = folder.json(&["tokens", "add", "ada", "laptop"]).json();
+    let secret = token["token"]["secret"].as_str().expect("a secret").to_owned();
+    assert_eq!(folder.json(&["slots"]).refused(3)["code"], "server_unreachable");
+    let server = folder.serve();
+    let as_ada = |args: &[&str]| {
+        let mut all = vec!["--json"];
+        all.extend(args);
+        let output = folder.command(&all).env("AGENT_TEAMS_TOKEN", &secret).output().expect("the program starts");
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    assert_eq!(folder.run(&["slots"]).stdout, "No job holds a slot.\n");
+
+    let team = as_ada(&["teams", "create", "T", "--goal", "g", "--member", "A=slow", "--member", "B=slow"]);
+    let team = team["team"]["id"].as_str().expect("an id");
+    let sent = as_ada(&["send", team, "A", "A secret of ada's"]);
+    let job = sent["job"]["id"].as_str().expect("an id");
+    let queued = as_ada(&["send", team, "A", "Another secret"]);
+    let queued = queued["job"]["id"].as_str().expect("an id");
+    // The stream of the team's changes ends with the one that is awaited.
+    let held = loop {
+        let held = folder.json(&["slots"]).json();
+        if held["slots"][0]["status"] == "running" {
+            break held;
+        }
+        assert!(held["slots"].as_array().is_some_and(|slots| slots.len() <= 1), "{held}");
+    };
+    let slot = &held["slots"][0];
+    assert_eq!((&slot["owner"], &slot["team"], &slot["job"]), (&"ada".into(), &team.into(), &job.into()), "{held}");
+    assert_eq!((&slot["kind"], &slot["connected"]), (&"request".into(), &true.into()), "{held}");
+    assert!(slot["since"].as_str().is_some_and(|at| at.ends_with('Z')), "{held}");
+    assert!(!held.to_string().contains("secret"), "no texts: {held}");
+    let table = folder.run(&["slots"]);
+    assert!(table.stdout.lines().any(|l| l.starts_with("ada") || l.contains(" ada ")), "{}", table.stdout);
+    assert!(table.stdout.contains(job) && table.stdout.contains("running"), "{}", table.stdout);
+
+    // The operator is whoever reads the folder, and speaks to its server alone.
+    let named = folder.json(&["--server", server.url(), "slots"]);
+    assert_eq!(named.refused(2)["code"], "usage");
+    let private = folder.path().join("operator-token");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&private).expect("a file").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::rename(&private, folder.path().join("aside")).expect("moved");
+    assert_eq!(folder.json(&["slots"]).refused(3)["code"], "not_the_operator");
+    std::fs::write(&private, &secret).expect("written");
+    assert_eq!(folder.json(&["slots"]).refused(1)["code"], "operator_only", "a user's token is not the operator's");
+    std::fs::rename(folder.path().join("aside"), &private).expect("moved");
+
+    let settle =
+        |job: &str, outcome: &str, owner: &str| folder.json(&["settle", team, job, "--as", outcome, "--owner", owner]);
+    assert_eq!(settle(job, "retry", "ada").refused(2)["field"], "as");
+    assert_eq!(settle(job, "failed", "local").refused(1)["code"], "team_not_found");
+    assert_eq!(settle(queued, "failed", "ada").refused(1)["code"], "no_slot");
+    let settled = settle(&job[..12], "failed", "ada").json();
+    assert_eq!((&settled["job"]["id"], &settled["job"]["status"]), (&job.into(), &"failed".into()), "{settled}");
+    assert_eq!(settled["job"]["error"]["code"], "outcome_unknown");
+    assert!(!settled.to_string().contains("secret"), "no texts: {settled}");
+    assert_eq!(settle(job, "failed", "ada").json()["job"]["status"], "failed", "harmless when repeated");
+
+    let shown = as_ada(&["jobs", "show", team, job]);
+    assert_eq!(shown["job"]["status"], "failed");
+    assert!(shown["job"]["error"]["message"].as_str().is_some_and(|m| m.contains("the operator")), "{shown}");
+    assert!(!folder.json(&["slots"]).json().to_string().contains(job));
+}

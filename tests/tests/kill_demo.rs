@@ -2,6 +2,7 @@
 //! it comes to its end; then the host's own tables tell whether anything was
 //! lost or happened twice.
 
+mod crash_points;
 mod program;
 
 use std::process::{Child, Stdio};

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::{backup, demo, doctor, import, import_tasks, jobs, send, serve, settle, teams, tokens, users, watch};
+use super::{
+    backup, demo, doctor, import, import_tasks, jobs, send, serve, settle, slots, teams, tokens, users, watch,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -86,6 +88,8 @@ pub enum Command {
     Watch(watch::Watch),
     /// End a job whose outcome nobody knows.
     Settle(settle::Settle),
+    /// List the jobs that hold a slot, of all users; for the operator.
+    Slots(slots::Slots),
 }
 
 #[cfg(test)]

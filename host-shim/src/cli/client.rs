@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Place;
 use super::fail::{Exit, Fail};
-use crate::users::CLI_TOKEN_FILE;
+use crate::users::{CLI_TOKEN_FILE, OPERATOR_TOKEN_FILE};
 
 /// In the data folder: where its server listens. Written when it listens,
 /// taken away when it stops; a killed server leaves it behind.
@@ -87,6 +87,25 @@ impl Client {
         Self::new(&base, token.trim())
     }
 
+    /// The server of the data folder, as its operator. A server that was named
+    /// is refused: this folder's secret is for no other.
+    pub fn operator(place: &Place) -> Result<Self, Fail> {
+        if place.server.is_some() {
+            return Err(Fail::usage(
+                "the operator's commands speak to the server of the data folder: leave out --server (and AGENT_TEAMS_SERVER)",
+            ));
+        }
+        let Some(server) = ServerFile::read(&place.data) else {
+            return Err(Fail::unreachable(format!("no server runs on the data folder {}", place.data.display())));
+        };
+        let file = place.data.join(OPERATOR_TOKEN_FILE);
+        let token = std::fs::read_to_string(&file).map_err(|e| {
+            let why = "only who may read the data folder of the running server is its operator";
+            Fail::open("not_the_operator", format!("cannot read {}: {e}; {why}", file.display()))
+        })?;
+        Self::new(&server.url, token.trim())
+    }
+
     /// A server by its address, with a token.
     pub fn new(base: &str, token: &str) -> Result<Self, Fail> {
         let base = base.trim_end_matches('/').to_owned();
@@ -121,6 +140,11 @@ impl Client {
     async fn action(&self, action: &str, payload: Value, effect: Effect) -> Result<Value, Fail> {
         let request = self.request(Method::POST, &format!("{PLUGIN_PATH}/actions/{action}")).json(&payload);
         self.answer(request, effect).await
+    }
+
+    /// Posts to any other address of the API; as for `write`.
+    pub async fn post(&self, path: &str, payload: Value) -> Result<Value, Fail> {
+        self.answer(self.request(Method::POST, path).json(&payload), Effect::Possible).await
     }
 
     /// Any document of the API.

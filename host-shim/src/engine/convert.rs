@@ -98,6 +98,12 @@ impl From<EndedRun> for worker::EndedRun {
     }
 }
 
+impl From<TeamRef> for worker::TeamRef {
+    fn from(team: TeamRef) -> Self {
+        Self { owner: team.owner, team: team.team }
+    }
+}
+
 impl From<worker::PlanResult> for Plan {
     fn from(plan: worker::PlanResult) -> Self {
         Self {

@@ -180,12 +180,14 @@ impl Plugin {
     }
 
     /// What to do next. Changes nothing, so it may be repeated freely.
-    pub async fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, CallError> {
+    /// `resting`: teams whose last step failed and that are let rest for now.
+    pub async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError> {
         let _admitted = self.0.admit()?;
+        let resting: Vec<_> = resting.into_iter().map(Into::into).collect();
         let ended: Vec<_> = ended.into_iter().map(Into::into).collect();
         let mut call = self.0.instance("plan").await?;
         let guest = call.guest.agent_teams_plugin_worker();
-        let answer = within(call.deadline, guest.call_plan(&mut call.store, &ended, sweep)).await;
+        let answer = within(call.deadline, guest.call_plan(&mut call.store, &ended, sweep, &resting)).await;
         Ok(call.end(answer)??.into())
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::agents::builtin::{AgentCard, BuiltinAgents, Conversation, Post, Posted, Transcript};
 use crate::agents::runs::{Capability, RunError};
-use crate::contract::{ActionDef, Asset, AssetInfo, CallError, Caller, MentionHit, MentionMessage, ToolDef};
+use crate::contract::{ActionDef, Asset, AssetInfo, CallError, Caller, MentionHit, MentionMessage, TeamRef, ToolDef};
 use crate::engine::Plugin;
 
 /// The component, as the gateway calls it. See [`Plugin`] for each method.
@@ -31,6 +31,10 @@ pub trait TeamApi: Send + Sync + 'static {
         runs: Capability,
         message: MentionMessage,
     ) -> Result<String, CallError>;
+    /// Who holds a slot, of all owners; for the operator. JSON text.
+    async fn slots(&self) -> Result<String, CallError>;
+    /// Ends a job that holds a slot, as the operator. JSON text.
+    async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError>;
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError>;
     async fn asset(&self, path: &str) -> Result<Asset, CallError>;
 }
@@ -62,6 +66,12 @@ impl TeamApi for Plugin {
         message: MentionMessage,
     ) -> Result<String, CallError> {
         Plugin::dispatch_mention(self, caller, runs, message).await
+    }
+    async fn slots(&self) -> Result<String, CallError> {
+        Plugin::slots(self).await
+    }
+    async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
+        Plugin::settle(self, team, job).await
     }
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
         Plugin::assets(self).await

@@ -52,7 +52,7 @@ fn origin_required() -> Problem {
 }
 
 /// The token of the one `Authorization: Bearer` header.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {

@@ -14,6 +14,7 @@ mod events;
 mod guard;
 mod json;
 mod listen;
+mod operator;
 mod problem;
 
 use std::net::SocketAddr;
@@ -27,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::config::Server;
 use crate::engine::Signals;
-use crate::users::Users;
+use crate::users::{Operator, Users};
 
 pub use api::{AgentsApi, TeamApi};
 pub use listen::{BindError, check_bind, local_origin, serve};
@@ -45,6 +46,7 @@ pub struct Parts {
     pub agents: Arc<dyn AgentsApi>,
     pub users: Arc<Users>,
     pub signals: Arc<Signals>,
+    pub operator: Arc<Operator>,
 }
 
 /// Times and bounds of the gateway that are not configured. Tests change them.
@@ -130,6 +132,8 @@ fn router(parts: Parts, server: &Server, limits: Limits, local: SocketAddr, stop
         .route("/api/sign-in", post(auth::sign_in))
         .route("/api/sign-in-link", post(auth::sign_in_link))
         .route("/api/sign-out", post(auth::sign_out))
+        .route("/api/operator/slots", get(operator::slots))
+        .route("/api/operator/settle", post(operator::settle))
         .route("/sign-in", get(auth::page))
         .route("/sign-in/{file}", get(auth::page_file))
         .route("/healthz", get(actions::health))

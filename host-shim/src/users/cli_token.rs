@@ -33,7 +33,7 @@ impl Users {
             }
         }
         let token = self.add_token(LOCAL_USER, NAME).await?;
-        write_private(data, &file, &token.secret)
+        write_private(&file, &token.secret)
             .map_err(|source| UserError::TokenFile { file: file.display().to_string(), source })?;
         Ok(Some(file))
     }
@@ -41,8 +41,8 @@ impl Users {
 
 /// Writes the file whole or not at all, readable by its owner alone from the
 /// first moment.
-fn write_private(folder: &Path, file: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = folder.join(format!("{CLI_TOKEN_FILE}.new"));
+pub(super) fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
+    let temporary = file.with_extension("new");
     match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -38,6 +38,16 @@ impl<K: Hash + Eq + Clone> Backoff<K> {
         self.names.get(name).map(|p| p.until).filter(|until| *until > now)
     }
 
+    /// The names that pause now.
+    pub fn pausing(&self, now: Instant) -> Vec<K> {
+        self.names.iter().filter(|(_, pause)| pause.until > now).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// When the first of the pauses ends.
+    pub fn first_end(&self, now: Instant) -> Option<Instant> {
+        self.names.values().map(|pause| pause.until).filter(|until| *until > now).min()
+    }
+
     pub fn clear(&mut self, name: &K) {
         self.names.remove(name);
     }

@@ -140,6 +140,11 @@ impl State {
         Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
     }
 
+    /// The teams that pause, since their steps fail.
+    pub fn resting(&self, now: Instant) -> Vec<TeamRef> {
+        self.pauses.pausing(now)
+    }
+
     /// `took`: the ended runs that this plan was given.
     pub fn planned(&mut self, plan: Plan, took: &[EndedRun], now: Instant) {
         self.planning = false;
@@ -154,6 +159,10 @@ impl State {
             self.next_sweep = Some(now + self.sweep_every);
         }
         self.next = Some(now + Duration::from_millis(plan.next_ms.into()).max(SHORTEST));
+        // This plan offers nothing to teams that pause; the next one may.
+        if let Some(end) = self.pauses.first_end(now) {
+            self.plan_by(end);
+        }
         let named: HashSet<&TeamRef> = plan.connect.iter().collect();
         self.connects.retain(|team| named.contains(team));
         self.connect = plan.connect.into();

@@ -8,7 +8,7 @@ use crate::contract::{ErrorKind, Refusal, Step};
 
 /// One call into the fake, held open until the test answers it.
 enum Call {
-    Plan { ended: Vec<EndedRun>, sweep: bool, reply: oneshot::Sender<Result<Plan, CallError>> },
+    Plan { ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>, reply: oneshot::Sender<Result<Plan, CallError>> },
     Advance { team: TeamRef, permit: String, reply: oneshot::Sender<Result<bool, CallError>> },
     Connect { team: TeamRef, reply: oneshot::Sender<Result<(), CallError>> },
 }
@@ -17,9 +17,9 @@ struct Fake(mpsc::UnboundedSender<Call>);
 
 #[async_trait]
 impl Team for Fake {
-    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, CallError> {
+    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.0.send(Call::Plan { ended, sweep, reply });
+        let _ = self.0.send(Call::Plan { ended, sweep, resting, reply });
         answer.await.expect("the test let go of the call: a panic")
     }
     async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
@@ -99,7 +99,7 @@ impl Bench {
 
     async fn plan(&mut self) -> (Vec<EndedRun>, bool, oneshot::Sender<Result<Plan, CallError>>) {
         match self.next().await {
-            Call::Plan { ended, sweep, reply } => (ended, sweep, reply),
+            Call::Plan { ended, sweep, reply, .. } => (ended, sweep, reply),
             Call::Advance { team, .. } | Call::Connect { team, .. } => panic!("no plan but a call for {}", team.team),
         }
     }
@@ -441,6 +441,38 @@ fn two_failed_plans_wait_longer_and_a_busy_team_is_not_lost() {
     state.planned(plan(&["a"]), &[], later);
     assert_eq!(state.take_start(later, false), None, "its pause is not over");
     assert_eq!(state.wake_at(later), later + pause);
+}
+
+#[tokio::test]
+async fn a_plan_is_told_which_teams_rest() {
+    let hour = Duration::from_secs(3600);
+    let mut bench = Bench::start(Options { pause_min: hour, pause_max: hour, ..options() });
+    bench.plans(&["a"]).await;
+    let (_, _, a) = bench.step().await;
+    let _ = a.send(Err(refused()));
+    match bench.next().await {
+        Call::Plan { resting, .. } => assert_eq!(resting, [team("a")]),
+        _ => panic!("a failed step is planned again"),
+    }
+}
+
+#[test]
+fn nobody_is_planned_behind_a_team_that_rests() {
+    let now = Instant::now();
+    let pace = Options { pause_min: Duration::from_secs(2), pause_max: Duration::from_secs(60), ..options() };
+    let mut state = State::new(&pace);
+    assert!(state.resting(now).is_empty());
+    state.take_plan(now).expect("the first plan");
+    state.planned(plan(&["a"]), &[], now);
+    assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
+    let pause = state.step_failed(&team("a"), now);
+    assert_eq!(state.resting(now), [team("a")]);
+    // A plan that leaves it out is followed by another one when its pause ends.
+    state.take_plan(now).expect("a failed step is planned again");
+    state.planned(Plan { next_ms: 3_600_000, ..plan(&["b"]) }, &[], now);
+    assert_eq!(state.wake_at(now), now + pause);
+    assert!(state.take_plan(now + pause).is_some());
+    assert!(state.resting(now + pause).is_empty());
 }
 
 #[test]

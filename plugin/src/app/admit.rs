@@ -18,10 +18,10 @@ use crate::host::{RunError, ThreadState};
 use crate::store::records::{Frozen, Job, Slot, Work};
 use crate::store::{Db, TeamTx, keys, parse, transact};
 
-/// What the conversation says before anything is frozen.
-enum Ready {
+/// What the conversation says before anything is sent there.
+pub enum Ready {
     Yes,
-    /// Not now; nothing was frozen, no slot was taken.
+    /// Not now.
     Hold {
         code: &'static str,
         message: String,
@@ -85,7 +85,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
     s.host.publish(s.owner, &topic(s.team), revision);
     match tried {
         Tried::Frozen(job, frozen) => {
-            if s.full {
+            if s.permit.full {
                 super::board::wait::nudge(s.host);
             }
             let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
@@ -101,7 +101,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
 
 /// A conversation that is busy or has an open question takes nothing new, and
 /// an answer is for its own question only.
-fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> Ready {
+pub fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> Ready {
     let state = match seen {
         Ok(state) => state,
         // A fresh conversation has no state yet.
@@ -120,7 +120,7 @@ fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> Ready
     }
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
-        Phase::Answered { answer, .. } => {
+        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => {
             if collect::still_open(&answer.wait, state) {
                 Ready::Yes
             } else {
@@ -163,23 +163,34 @@ fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> 
         return Ok(false);
     }
     let round = round(db, s)?;
-    let mut before = round.iter().take_while(|owner| *owner != s.owner);
-    Ok(before.all(|owner| planned.after.contains(owner)))
+    let mut before = round.iter().filter(|turn| turn.ready).take_while(|turn| turn.owner != s.owner);
+    Ok(before.all(|turn| planned.after.contains(&turn.owner)))
+}
+
+/// An owner's place in the round.
+struct Turn {
+    owner: String,
+    /// It can take its turn: not all that it has to start is in teams that rest.
+    ready: bool,
 }
 
 /// The stored round: those for whom this step was planned, with new ones last,
-/// and those who have joined it since. Whoever has nothing to start drops out.
-fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
+/// and those who have joined it since. Whoever has nothing to start drops out;
+/// whoever rests keeps its place, and nobody waits for it.
+fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
+    let (planned, resting) = (&s.permit.round, &s.permit.resting);
     let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
-    let mut round = Vec::with_capacity(stored.len());
+    let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
     for owner in stored {
-        if s.round.contains(&owner) || plan::asks(db, s.host, &owner)? {
-            round.push(owner);
+        let ready = planned.contains(&owner) || plan::asks(db, s.host, &owner, resting)?;
+        let rests = || resting.iter().any(|(o, _)| *o == owner);
+        if ready || (rests() && plan::asks(db, s.host, &owner, &[])?) {
+            round.push(Turn { owner, ready });
         }
     }
-    for owner in s.round {
-        if !round.contains(owner) {
-            round.push(owner.clone());
+    for owner in planned {
+        if !round.iter().any(|turn| turn.owner == *owner) {
+            round.push(Turn { owner: owner.clone(), ready: true });
         }
     }
     Ok(round)
@@ -187,5 +198,6 @@ fn round(db: &Db, s: &Step) -> Result<Vec<String>> {
 
 /// The owner had its attempt: it goes to the end of the round.
 fn serve(db: &Db, s: &Step) -> Result<()> {
-    db.put(keys::ROUND, &schedule::served(round(db, s)?, s.owner))
+    let round = round(db, s)?.into_iter().map(|turn| turn.owner).collect();
+    db.put(keys::ROUND, &schedule::served(round, s.owner))
 }

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::collect::{self, Seen};
+use super::admit::Ready;
+use super::collect::{self, Attempt, Found, Seen};
 use super::finish::{Ending, finish};
 use super::{admit, connect, freeze, topic};
 use crate::domain::error::{Error, Result};
@@ -29,6 +30,9 @@ pub struct Permit {
     pub round: Vec<String>,
     /// No slot is left once everything planned is admitted.
     pub full: bool,
+    /// Teams (owner, id) for whose turn nobody waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resting: Vec<(String, String)>,
 }
 
 /// A job that may try to start.
@@ -50,7 +54,7 @@ pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result
         .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
     let Ok(_step) = host.lock(&step_lock(owner, team), 0) else { return Ok(false) };
     let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
-    let step = Step { host, owner, team, runs: &*runs, round: &permit.round, full: permit.full };
+    let step = Step { host, owner, team, runs: &*runs, permit: &permit };
     let until = host.now_ms().saturating_add(limits::STEP_MS);
     let mut changed = false;
     for n in &permit.collect {
@@ -74,8 +78,7 @@ pub struct Step<'a> {
     pub owner: &'a str,
     pub team: &'a str,
     pub runs: &'a dyn Runs,
-    pub round: &'a [String],
-    pub full: bool,
+    pub permit: &'a Permit,
 }
 
 impl Step<'_> {
@@ -95,11 +98,60 @@ impl Step<'_> {
             Ok(Some((job, frozen)))
         })?;
         let Some((job, frozen)) = planned else { return Ok(false) };
-        if !job.phase.holds_slot() {
+        if !job.phase.holds_slot() && !matches!(job.phase, Phase::Waiting { .. }) {
             return Ok(false);
         }
-        let seen = collect::ask(self.runs, &job, frozen.as_ref());
+        let seen = match &frozen {
+            Some(frozen) => self.send_again(&job, frozen)?,
+            None => collect::ask(self.runs, &job),
+        };
         self.record(n, seen)
+    }
+
+    /// A frozen input that may have been sent before. The host is asked for the
+    /// key's run first: one that forgot its keys would run the input twice.
+    fn send_again(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+        match collect::find(self.runs, job, &frozen.key) {
+            Found::Seen(seen) => Ok(seen),
+            // Somebody may have cancelled or settled it while the host was asked.
+            Found::Never | Found::Unclear if !self.is_still(job)? => Ok(Seen::Nothing),
+            Found::Never => Ok(collect::send(self.runs, job, frozen, Attempt::First)),
+            Found::Unclear if frozen.insist => self.insist(job, frozen),
+            Found::Unclear => Ok(Seen::Lost),
+        }
+    }
+
+    /// A person wants it sent once more. What the earlier attempt may have left
+    /// in the conversation, a run or a question, is not talked over.
+    fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+        match admit::ready(&self.runs.state(&job.thread, None), job) {
+            Ready::Hold { code, message, disconnect } => Ok(Seen::Later { code, message, disconnect }),
+            Ready::Yes if self.insist_once(job)? => Ok(collect::send(self.runs, job, frozen, Attempt::Again)),
+            Ready::Yes | Ready::Never(_) => Ok(Seen::Lost),
+        }
+    }
+
+    fn is_still(&self, job: &Job) -> Result<bool> {
+        read(self.host, |db| {
+            let now = TeamTx::load(db, self.owner, self.team)?.planned_job(job.n)?;
+            Ok(now.is_some_and(|now| now.id == job.id && now.phase == job.phase))
+        })
+    }
+
+    /// Uses up a person's leave to send once more, before it is used: a crash
+    /// in between sends nothing.
+    fn insist_once(&self, job: &Job) -> Result<bool> {
+        transact(self.host, &self.lock(), |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let key = team.keys.input(job.n);
+            if team.planned_job(job.n)?.is_none_or(|now| now.phase != job.phase) {
+                return Ok(false);
+            }
+            let Some(mut frozen) = db.get::<Frozen>(&key)?.filter(|f| f.insist) else { return Ok(false) };
+            frozen.insist = false;
+            db.put(&key, &frozen)?;
+            Ok(true)
+        })
     }
 
     /// Stores an observation: the job is read again, since a cancel may have
@@ -161,8 +213,12 @@ impl Step<'_> {
 /// and changed nothing.
 fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
     let before = job.phase.clone();
-    if before.finished() || !before.holds_slot() {
+    let waiting = matches!((&before, seen), (Phase::Waiting { .. }, Seen::Later { .. }));
+    if !before.holds_slot() && !waiting {
         return Ok(false);
+    }
+    if seen.run().is_some() {
+        team.head.borrow_mut().disconnects = 0;
     }
     let cancelling = matches!(before, Phase::Cancelling { .. });
     if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
@@ -202,6 +258,10 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
         Seen::Stopped { .. } => return Ok(false),
     };
     let Some(phase) = step(&job.phase, event) else { return Ok(false) };
+    if matches!((&before, seen), (Phase::Starting, Seen::NotNow { .. })) {
+        // The next input is made anew, and one key carries one input only.
+        job.refused += 1;
+    }
     job.phase = phase;
     job.hold = match seen {
         Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
@@ -239,7 +299,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
         // What runs may have begun with an answer: the frozen input knows.
         _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
             Some(frozen) => frozen.key,
-            None => freeze::first_key(team, job),
+            None => freeze::next_key(team, job),
         },
     })
 }

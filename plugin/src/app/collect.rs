@@ -68,8 +68,9 @@ impl Seen {
     }
 }
 
-/// The first attempt of a frozen input in this very step: a refusal says that
-/// nothing was admitted. At every later attempt an earlier one may have been.
+/// The first attempt of a frozen input, or the first that can have been
+/// admitted: a refusal says that nothing was. At any other one an earlier
+/// attempt may have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     First,
@@ -122,19 +123,10 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
     }
     if attempt == Attempt::Again && error != RunError::KeyConflict {
         // An earlier attempt may have been admitted. Only the host can say that it was not.
-        match runs.find(&job.thread, key) {
-            Ok(run) => return look(runs, job, &run),
-            Err(RunError::NotFound(_)) => {}
-            Err(RunError::Other(_)) => return Seen::Lost,
-            Err(other) => {
-                let denied = matches!(other, RunError::Denied(_)) && job.member.is_some();
-                let disconnect = denied || often(job, "host_unclear");
-                return later(
-                    "host_unclear",
-                    &format!("Whether the run exists is not known yet ({}).", say(&other)),
-                    disconnect,
-                );
-            }
+        match find(runs, job, key) {
+            Found::Seen(seen) => return seen,
+            Found::Never => {}
+            Found::Unclear => return Seen::Lost,
         }
     }
     not_admitted(job, &error)
@@ -184,23 +176,60 @@ fn often(job: &Job, code: &str) -> bool {
     job.tries(code) >= limits::FAILURES_TO_DISCONNECT
 }
 
-/// Asks the host about a job that is under way.
-pub fn ask(runs: &dyn Runs, job: &Job, frozen: Option<&Frozen>) -> Seen {
-    match (&job.phase, frozen) {
-        (Phase::Starting | Phase::Resuming { .. }, Some(frozen)) => send(runs, job, frozen, Attempt::Again),
-        (Phase::Running { run }, _) => match runs.get(&job.thread, run) {
+/// What the host knows of a key that may have been used.
+pub enum Found {
+    /// The run that it started, or that the host cannot be asked now.
+    Seen(Seen),
+    /// Nothing was or will be admitted under it.
+    Never,
+    /// The host cannot tell.
+    Unclear,
+}
+
+/// Asks for the run of a key.
+pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> Found {
+    match runs.find(&job.thread, key) {
+        Ok(run) => Found::Seen(look(runs, job, &run)),
+        Err(RunError::NotFound(_)) => Found::Never,
+        Err(RunError::Other(_)) => Found::Unclear,
+        Err(RunError::TimedOut) => Found::Seen(later(
+            "host_timeout",
+            "The host did not answer in time; it is asked again with the same key.",
+            often(job, "host_timeout"),
+        )),
+        Err(other) => {
+            let denied = matches!(other, RunError::Denied(_)) && job.member.is_some();
+            Found::Seen(later(
+                "host_unclear",
+                &format!("Whether the run exists is not known yet ({}).", say(&other)),
+                denied || often(job, "host_unclear"),
+            ))
+        }
+    }
+}
+
+/// Asks the host about a job that is under way, or that waits for an answer.
+pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
+    match &job.phase {
+        Phase::Waiting { wait, .. } => match runs.state(&job.thread, None) {
+            Ok(state) if !still_open(wait, &state) => later("clarification_changed", CHANGED, false),
+            Err(error @ RunError::Denied(_)) => cannot_ask(job, &error),
+            // What it waits for is a person; the host may be asked another time.
+            _ => Seen::Nothing,
+        },
+        Phase::Running { run } => match runs.get(&job.thread, run) {
             Ok(found) => look(runs, job, &found),
             Err(RunError::NotFound(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         },
-        (Phase::Cancelling { run: Some(run), accepted, .. }, _) => stop(runs, job, run, *accepted),
-        (Phase::Cancelling { run: None, key, .. }, _) => match runs.find(&job.thread, key) {
+        Phase::Cancelling { run: Some(run), accepted, .. } => stop(runs, job, run, *accepted),
+        Phase::Cancelling { run: None, key, .. } => match runs.find(&job.thread, key) {
             Ok(found) => stop(runs, job, &found.id, false),
             Err(RunError::NotFound(_)) => Seen::Stopped { run: None },
             Err(RunError::Other(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         },
-        (Phase::Unknown { key, .. }, _) => match runs.find(&job.thread, key) {
+        Phase::Unknown { key, .. } => match runs.find(&job.thread, key) {
             Ok(found) => look(runs, job, &found),
             Err(RunError::Denied(why)) => cannot_ask(job, &RunError::Denied(why)),
             Err(_) => later(
@@ -234,6 +263,9 @@ fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
 fn ended(status: RunStatus) -> bool {
     matches!(status, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled | RunStatus::Interrupted)
 }
+
+const CHANGED: &str = "The question was answered or replaced in the conversation itself, so an answer given here would \
+     be refused. Inspect the conversation, then cancel this job.";
 
 /// A read or a cancel that the host did not carry out.
 fn cannot_ask(job: &Job, error: &RunError) -> Seen {

@@ -87,7 +87,8 @@ pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Re
         let team = TeamTx::load(db, owner, team)?;
         {
             let mut head = team.head.borrow_mut();
-            let tries = head.disconnect.as_ref().map_or(1, |d| d.tries.saturating_add(1));
+            let tries = head.disconnects.saturating_add(1);
+            head.disconnects = tries;
             head.connected = false;
             head.disconnect = Some(Disconnect {
                 code: why.code.clone().into_owned(),

@@ -53,7 +53,7 @@ fn freeze_answer(team: &TeamTx, job: &Job, answer: &crate::domain::job::Answer) 
             answers: interrupt_answers(open, &given),
         },
     };
-    Ok(Frozen { v: V1, key: answer.key.clone(), input, notices: Vec::new() })
+    Ok(Frozen { v: V1, key: answer.key.clone(), input, notices: Vec::new(), insist: false })
 }
 
 /// One open interrupt takes the whole response. Several take a map of their
@@ -72,13 +72,14 @@ fn interrupt_answers(open: &[crate::domain::job::OpenInterrupt], given: &str) ->
         .collect()
 }
 
-/// The idempotency key of a job's first run.
-pub fn first_key(team: &TeamTx, job: &Job) -> String {
-    job.key.clone().unwrap_or_else(|| ids::run_key(&team.team.nonce, &job.id))
+/// The idempotency key under which a job's request is sent next.
+pub fn next_key(team: &TeamTx, job: &Job) -> String {
+    let first = job.key.clone().unwrap_or_else(|| ids::run_key(&team.team.nonce, &job.id));
+    if job.refused == 0 { first } else { ids::run_key_again(&first, job.refused) }
 }
 
 fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
-    let key = first_key(team, job);
+    let key = next_key(team, job);
     let (_, context) = context::fit(shared_context(team, Some(job.n))?, limits::CONTEXT_BYTES);
     let notices = team.notices(&job.thread)?;
     let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
@@ -136,6 +137,7 @@ fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
         },
         key,
         notices: notices.into_iter().map(|(n, _)| n).collect(),
+        insist: false,
     })
 }
 

@@ -163,6 +163,7 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         chain: if from.root == n { chain } else { 0 },
         phase: from.phase.clone(),
         key: Some(from.id.clone()),
+        refused: 0,
         message: from.message.clone(),
         message_run: from.message_run.clone(),
         result: from.result.as_ref().map(|_| ResultMeta { truncated, run: from.run.clone().unwrap_or_default() }),
@@ -208,6 +209,7 @@ fn place(
                 provenance: String::from("{}"),
             },
             notices: Vec::new(),
+            insist: false,
         };
         let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
         job.input = Some(ids::digest("input", &[&stored]));

@@ -44,7 +44,9 @@ pub struct HeadWork {
 
 /// Decides what to do next. Reads the heads of the unfinished conversations,
 /// the slots and the round; its cost does not depend on finished history.
-pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
+/// `resting`: teams (owner, id) whose steps fail; they are offered no slot, so
+/// that nobody waits for a turn that they cannot take.
+pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String, String)]) -> Result<Plan> {
     let settings = settings(host)?;
     let now = host.now_ms();
     read(host, |db| {
@@ -70,6 +72,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
                 next = next.min(work.next_at);
             }
             match work.need {
+                Need::Slot if due && resting.contains(&team) => {}
                 Need::Slot if due => candidates.push(Candidate {
                     owner: owner.clone(),
                     team: work.team.clone(),
@@ -78,6 +81,10 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
                     since: work.since,
                 }),
                 Need::Host if due => permits.entry(team).or_default().collect.push(work.job),
+                // Somebody may have answered in the conversation itself.
+                Need::Person if touched || (work.next_at > 0 && due) => {
+                    permits.entry(team).or_default().collect.push(work.job);
+                }
                 // Its end is announced; a sweep or an earlier failure looks anyway.
                 Need::End if sweep || touched || (work.next_at > 0 && due) => {
                     permits.entry(team).or_default().collect.push(work.job);
@@ -102,6 +109,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool) -> Result<Plan> {
         for ((owner, team), mut permit) in permits {
             permit.round.clone_from(&round);
             permit.full = full;
+            permit.resting = resting.to_vec();
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(Step { owner, team, permit });
         }
@@ -142,11 +150,13 @@ fn slots(db: &Db, all: u32, permits: &BTreeMap<(String, String), Permit>, alone:
 /// More slots than are ever held.
 pub const MANY_SLOTS: u32 = 1_000;
 
-/// Whether an owner has a job that could start now.
-pub fn asks(db: &Db, host: &dyn Host, owner: &str) -> Result<bool> {
+/// Whether an owner has a job that could start now, in a team that does not
+/// rest.
+pub fn asks(db: &Db, host: &dyn Host, owner: &str, resting: &[(String, String)]) -> Result<bool> {
     let now = host.now_ms();
     let heads = heads(db, &keys::work_owner(owner))?;
-    let due = |work: &Work| work.need == Need::Slot && work.next_at <= now;
+    let rests = |team: &str| resting.iter().any(|(o, t)| o == owner && t == team);
+    let due = |work: &Work| work.need == Need::Slot && work.next_at <= now && !rests(&work.team);
     Ok(heads.iter().any(|h| due(&h.work) && host.lookup(owner, &h.work.team).is_some()))
 }
 

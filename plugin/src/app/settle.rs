@@ -48,11 +48,12 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
     })
 }
 
-/// The operator may settle whatever holds a slot.
+/// The operator may settle whatever holds a slot. The answer says what became
+/// of the job and tells none of its owner's texts.
 pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -> Result<Value> {
     let caller = Caller { owner: owner.into(), ..Caller::default() };
     let ctx = Ctx { host, caller: &caller, runs: None };
-    end(ctx, team, job, |phase| {
+    let settled = end(ctx, team, job, |phase| {
         if phase.holds_slot() {
             Ok(Some((Event::SettleFailed, "settled by the operator")))
         } else if phase.finished() {
@@ -60,8 +61,17 @@ pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -
         } else {
             Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
         }
-    })
+    })?;
+    let job = &settled["job"];
+    let error = job.get("error").filter(|error| error["code"] == UNKNOWN);
+    Ok(json!({"job": {
+        "owner": owner, "team": team, "id": job["id"], "kind": job["kind"], "status": job["status"],
+        "thread": job["thread"], "error": error, "completed_at": job["completed_at"],
+    }}))
 }
+
+/// The code of a job that somebody settled as failed.
+const UNKNOWN: &str = "outcome_unknown";
 
 fn end<'e>(
     ctx: Ctx,
@@ -82,15 +92,18 @@ fn end<'e>(
         job.hold = None;
         let job = if job.phase.finished() {
             let failure = Failure {
-                code: "outcome_unknown".into(),
+                code: UNKNOWN.into(),
                 message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
             };
             finish(&team, &before, job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.
-            let frozen: Option<Frozen> = db.get(&team.keys.input(job.n))?;
-            if frozen.is_some_and(|f| matches!(f.input, FrozenInput::Message { .. })) {
-                job.message_run = None;
+            if let Some(mut frozen) = db.get::<Frozen>(&team.keys.input(job.n))? {
+                if matches!(frozen.input, FrozenInput::Message { .. }) {
+                    job.message_run = None;
+                }
+                frozen.insist = true;
+                db.put(&team.keys.input(job.n), &frozen)?;
             }
             team.save_job(&mut job, now)?;
             job
@@ -111,10 +124,13 @@ pub fn slots(host: &dyn Host) -> Result<Value> {
         for (key, value) in db.scan_prefix(keys::slots(), plan::MANY_SLOTS)? {
             let slot: Slot = parse(&key, &value)?;
             let (owner, team) = (slot.owner, slot.team);
-            let status = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).map(|j| j.phase.status());
+            // A damaged team is no reason to hide that it holds a slot.
+            let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).ok();
             held.push(json!({
                 "owner": owner, "team": team, "job": slot.job, "thread": slot.thread, "since": time::rfc3339(slot.since),
-                "status": status.unwrap_or("unknown"), "connected": host.lookup(&owner, &team).is_some(),
+                "kind": job.as_ref().map(|j| j.kind), "status": job.as_ref().map_or("unknown", |j| j.phase.status()),
+                "reason": job.as_ref().and_then(|j| j.hold.as_ref()).map(|h| &h.code),
+                "connected": host.lookup(&owner, &team).is_some(),
             }));
         }
         Ok(json!(held))

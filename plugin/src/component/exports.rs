@@ -185,10 +185,15 @@ impl routes::Guest for Plugin {
 }
 
 impl worker::Guest for Plugin {
-    fn plan(ended: Vec<worker::EndedRun>, sweep: bool) -> core::result::Result<worker::PlanResult, types::Error> {
+    fn plan(
+        ended: Vec<worker::EndedRun>,
+        sweep: bool,
+        resting: Vec<worker::TeamRef>,
+    ) -> core::result::Result<worker::PlanResult, types::Error> {
         let ended: Vec<app::plan::EndedRun> =
             ended.into_iter().map(|e| app::plan::EndedRun { thread: e.thread, run: e.run }).collect();
-        let plan = app::plan::plan(&Imports, &ended, sweep).map_err(refuse)?;
+        let resting: Vec<(String, String)> = resting.into_iter().map(|t| (t.owner, t.team)).collect();
+        let plan = app::plan::plan(&Imports, &ended, sweep, &resting).map_err(refuse)?;
         let step = |s: app::plan::Step| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
         Ok(worker::PlanResult {
             steps: plan.steps.into_iter().map(step).collect(),

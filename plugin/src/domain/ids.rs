@@ -61,6 +61,15 @@ pub fn run_key(nonce: &str, job: &str) -> String {
     digest("run", &[nonce, job])
 }
 
+/// The key of a further attempt of a job whose earlier ones were definitely not
+/// admitted: it carries other bytes, so it takes another key.
+pub fn run_key_again(first: &str, attempt: u32) -> String {
+    let mut number = String::new();
+    // Writing into a string cannot fail.
+    let _ = core::fmt::Write::write_fmt(&mut number, format_args!("{attempt}"));
+    digest("run-again", &[first, &number])
+}
+
 /// The idempotency key of an answer.
 pub fn resume_key(nonce: &str, job: &str, question: &str, request_id: &str) -> String {
     digest("resume", &[nonce, job, question, request_id])

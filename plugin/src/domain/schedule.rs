@@ -88,6 +88,24 @@ mod tests {
         assert_eq!(order, ["a", "b", "c", "a", "d"]);
     }
 
+    /// One slot; the table of `docs/scheduling.md`.
+    #[test]
+    fn the_documented_example() {
+        let mut round: Vec<String> = Vec::new();
+        let mut pass = |work: &[Candidate]| {
+            let before = merge_round(&round, work);
+            let chosen = admissions(&round, work, 1).remove(0);
+            round = served(before.clone(), &chosen.owner);
+            (before.concat(), alloc::format!("{}{}", chosen.owner, chosen.job), round.concat())
+        };
+        let case = |before: &str, chosen: &str, after: &str| (before.into(), chosen.into(), after.into());
+        assert_eq!(pass(&[c("a", 1), c("a", 2), c("a", 3), c("b", 4)]), case("ab", "a1", "ba"));
+        assert_eq!(pass(&[c("a", 2), c("a", 3), c("b", 4)]), case("ba", "b4", "ab"));
+        assert_eq!(pass(&[c("a", 2), c("a", 3)]), case("a", "a2", "a"));
+        assert_eq!(pass(&[c("a", 3), c("c", 0)]), case("ac", "a3", "ca"));
+        assert_eq!(pass(&[c("c", 0), c("b", 4)]), case("cb", "c0", "bc"));
+    }
+
     #[test]
     fn spare_slots_go_to_whoever_has_work() {
         let work: Vec<Candidate> = (0..20).map(|n| c("a", n)).collect();

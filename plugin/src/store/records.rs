@@ -82,7 +82,7 @@ impl Team {
 pub struct Disconnect {
     pub code: String,
     pub message: String,
-    /// Failures in a row; reset by a successful connect.
+    /// Disconnects in a row, without a run in between that the host told of.
     pub tries: u32,
     /// When a host that reconnects by itself tries again.
     pub next_at: u64,
@@ -101,6 +101,10 @@ pub struct Head {
     pub connected: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disconnect: Option<Disconnect>,
+    /// The `tries` of the next disconnect, less one. A connect that succeeds
+    /// proves little, so only what the host says of a run resets it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub disconnects: u32,
     /// Numbers of the newest job, message and notice.
     pub jobs: u32,
     pub messages: u32,
@@ -159,6 +163,10 @@ pub struct Job {
     /// The idempotency key of its run where it is not derived (imported).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Inputs that were sent and definitely not admitted. Each further one has
+    /// other bytes, so it has another key.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u32,
     /// The human message that carried the newest input: where the turn begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -228,6 +236,7 @@ impl Job {
             slot: None,
             seq: 0,
             key: None,
+            refused: 0,
             message: None,
             message_run: None,
             answer: None,
@@ -252,6 +261,10 @@ impl Job {
     pub fn tries(&self, code: &str) -> u32 {
         self.hold.as_ref().filter(|h| h.code == code).map_or(0, |h| h.tries).saturating_add(1)
     }
+}
+
+fn is_false(b: &bool) -> bool {
+    !*b
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -346,6 +359,10 @@ pub struct Frozen {
     /// Notices that this input carries; dropped once the run is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<u32>,
+    /// A person wants it sent once more although the host cannot tell whether
+    /// it was admitted before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub insist: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

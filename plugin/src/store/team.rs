@@ -151,14 +151,14 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         self.db.put(&key, &work)
     }
 
-    /// Makes the members' runs due for a look: what happened to them while
-    /// nobody was connected was announced to nobody.
+    /// Makes the members' runs and questions due for a look: what happened to
+    /// them while nobody was connected was announced to nobody.
     pub fn look_at_runs(&self, now: u64) -> Result<()> {
         for member in &self.team.members {
             let conversation = keys::work_thread(self.owner, &member.thread);
             for (key, value) in self.db.scan_prefix(&conversation, 1)? {
                 let mut work: Work = super::parse(&key, &value)?;
-                if work.team == self.team.id && work.need == Need::End && work.next_at == 0 {
+                if work.team == self.team.id && matches!(work.need, Need::End | Need::Person) && work.next_at == 0 {
                     work.next_at = now.max(1);
                     self.db.put(&key, &work)?;
                 }

@@ -69,10 +69,18 @@ impl routes::Guest for Guest {
 }
 
 impl worker::Guest for Guest {
-    fn plan(ended: Vec<worker::EndedRun>, sweep: bool) -> Result<worker::PlanResult, Error> {
+    fn plan(
+        ended: Vec<worker::EndedRun>,
+        sweep: bool,
+        resting: Vec<worker::TeamRef>,
+    ) -> Result<worker::PlanResult, Error> {
         let steps = ended
             .into_iter()
-            .map(|e| worker::Step { owner: e.thread, team: e.run, permit: "{}".to_string() })
+            .map(|e| worker::Step {
+                owner: e.thread,
+                team: e.run,
+                permit: format!("{{\"resting\":{}}}", resting.len()),
+            })
             .collect();
         Ok(worker::PlanResult { steps, connect: Vec::new(), next_ms: sweep.into() })
     }

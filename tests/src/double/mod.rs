@@ -232,6 +232,12 @@ impl Double {
         inner.keys.retain(|_, known| known.run != run);
     }
 
+    /// A host without durable keys starts again: it knows its runs and has
+    /// forgotten which keys they were started under.
+    pub fn forget_keys(&self) {
+        self.inner().keys.clear();
+    }
+
     /// Answers what is open in the conversation itself, not through a team.
     pub fn answer_outside(&self, thread: &str) {
         let mut inner = self.inner();

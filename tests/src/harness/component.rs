@@ -126,8 +126,8 @@ impl Component {
         self.runtime.block_on(self.plugin().dispatch_mention(caller.clone(), runs, message)).map_err(refusal)
     }
 
-    pub fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Result<Plan, Refusal> {
-        self.runtime.block_on(self.plugin().plan(ended, sweep)).map_err(refusal)
+    pub fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: &[TeamRef]) -> Result<Plan, Refusal> {
+        self.runtime.block_on(self.plugin().plan(ended, sweep, resting.to_vec())).map_err(refusal)
     }
 
     pub fn advance(&self, step: &Step) -> Result<bool, Refusal> {

@@ -8,7 +8,9 @@ mod team;
 
 use std::sync::{Mutex, MutexGuard};
 
-use agent_teams_host::contract::{Caller, EndedRun, ErrorKind, MentionMessage, MentionReference, Plan, Refusal, Step};
+use agent_teams_host::contract::{
+    Caller, EndedRun, ErrorKind, MentionMessage, MentionReference, Plan, Refusal, Step, TeamRef,
+};
 use serde_json::{Value, json};
 
 use crate::clock::FakeClock;
@@ -160,9 +162,14 @@ impl World {
 
     /// `worker.plan`.
     pub fn plan(&self, ended: Vec<EndedRun>, sweep: bool) -> Plan {
+        self.plan_while(ended, sweep, &[])
+    }
+
+    /// The same while some teams rest since their steps failed.
+    pub fn plan_while(&self, ended: Vec<EndedRun>, sweep: bool, resting: &[TeamRef]) -> Plan {
         match &self.backend {
-            Backend::Native(native) => native.plan(&ended, sweep),
-            Backend::Component(component) => component.plan(ended, sweep),
+            Backend::Native(native) => native.plan(&ended, sweep, resting),
+            Backend::Component(component) => component.plan(ended, sweep, resting),
         }
         .unwrap_or_else(|e| panic!("plan: {e}"))
     }

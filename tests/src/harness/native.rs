@@ -115,10 +115,11 @@ impl Native {
         app::mention::dispatch(ctx, &mention).map(text).map_err(refusal)
     }
 
-    pub fn plan(&self, ended: &[EndedRun], sweep: bool) -> Result<Plan, Refusal> {
+    pub fn plan(&self, ended: &[EndedRun], sweep: bool, resting: &[TeamRef]) -> Result<Plan, Refusal> {
         let ended: Vec<app::plan::EndedRun> =
             ended.iter().map(|e| app::plan::EndedRun { thread: e.thread.clone(), run: e.run.clone() }).collect();
-        let plan = app::plan::plan(&self.host, &ended, sweep).map_err(refusal)?;
+        let resting: Vec<_> = resting.iter().map(|t| (t.owner.clone(), t.team.clone())).collect();
+        let plan = app::plan::plan(&self.host, &ended, sweep, &resting).map_err(refusal)?;
         let team = |owner: String, team: String| TeamRef { owner, team };
         Ok(Plan {
             steps: plan

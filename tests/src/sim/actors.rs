@@ -142,14 +142,34 @@ pub fn send(world: &World) {
     let number = world.below(if world.knobs.talkative { 120 } else { 60 });
     let text = if world.chance(30) { format!("other {number}") } else { format!("do {number}") };
     let send = Send { team_id: team.id.clone(), member_id: member.id, request_id: format!("r{number}"), text };
+    send_it(world, &owner, &send);
+}
+
+/// The owner asks the member at this place.
+pub fn send_to(world: &World, owner: &str, team: &str, place: usize, request_id: &str) {
+    let member = {
+        let checker = world.checker.borrow();
+        checker.team(owner, team).and_then(|t| t.team.as_ref()?.members.get(place).cloned())
+    };
+    let Some(member) = member else { return };
+    let text = format!("do {request_id}");
+    send_it(world, owner, &Send { team_id: team.into(), member_id: member.id, request_id: request_id.into(), text });
+}
+
+/// The number of an owner's team, as `create_team` counts.
+pub fn number_of(world: &World, owner: &str, team: &str) -> Option<usize> {
+    (0..world.knobs.teams_each).find(|n| ids::team(owner, &format!("team {n}")) == team)
+}
+
+fn send_it(world: &World, owner: &str, send: &Send) {
     let reply = world.command(
         || format!("{owner} sends {} to {} of {}", send.request_id, send.member_id, send.team_id),
         None,
-        || as_owner(world, &owner, |ctx| send::send(ctx, &send)),
+        || as_owner(world, owner, |ctx| send::send(ctx, send)),
     );
     nothing_stored(world, "send", &reply);
     if let Some(Ok(reply)) = &reply {
-        accepted(world, &owner, &team.id, &reply["job"]["id"]);
+        accepted(world, owner, &send.team_id, &reply["job"]["id"]);
     }
 }
 
@@ -187,6 +207,8 @@ pub fn send_member(world: &World, thread: &str, run: &str) {
         request_id: format!("{run}-{call}"),
         text: format!("help {run} {call} for {}", member.id),
     };
+    let jobs = |world: &World| world.checker.borrow().team(&owner, &team.id).map_or(0, |t| t.jobs.len());
+    let before = jobs(world);
     let reply = world.command(
         || format!("{run} in {thread} calls send_member({}) as call-{call}", args.member),
         None,
@@ -196,7 +218,8 @@ pub fn send_member(world: &World, thread: &str, run: &str) {
     if let Some(Ok(reply)) = &reply {
         accepted(world, &owner, &team.id, &reply["job_id"]);
         let broken = handoff(world, &owner, executed.as_deref(), reply["job_id"].as_str().unwrap_or(""), thread);
-        if let Some(broken) = broken.filter(|_| reply["created"] == true) {
+        // A repeated call is answered as it was the first time.
+        if let Some(broken) = broken.filter(|_| reply["created"] == true && jobs(world) > before) {
             world.violate(broken);
         }
     }
@@ -273,6 +296,7 @@ pub fn settle(world: &World) {
     let Some((owner, team, job)) = found else { return };
     let outcome = if world.chance(500) { Outcome::Failed } else { Outcome::Retry };
     let settle = Settle { team_id: team.clone(), job_id: job.id.clone(), outcome };
+    give_leave(world, &job.id, outcome);
     let reply = world.command(
         || format!("{} settles {} as {outcome:?}", if operator { "the operator" } else { &owner }, job.id),
         None,
@@ -286,16 +310,22 @@ pub fn settle(world: &World) {
 
 /// The owner deletes a team.
 pub fn delete(world: &World) {
-    let Some((owner, team)) = team(world) else { return };
-    let delete = Delete { team_id: team.id.clone() };
+    if let Some((owner, team)) = team(world) {
+        delete_team(world, &owner, &team.id);
+    }
+}
+
+/// Deletes one team.
+pub fn delete_team(world: &World, owner: &str, team: &str) {
+    let delete = Delete { team_id: team.into() };
     let reply = world.command(
-        || format!("{owner} deletes {}", team.id),
+        || format!("{owner} deletes {team}"),
         None,
-        || as_owner(world, &owner, |ctx| delete::delete(ctx, &delete)),
+        || as_owner(world, owner, |ctx| delete::delete(ctx, &delete)),
     );
     nothing_stored(world, "delete", &reply);
     if let Some(Ok(_)) = reply
-        && world.connected(&owner, &team.id)
+        && world.connected(owner, team)
     {
         world.violate("a deleted team is still connected");
     }
@@ -441,10 +471,19 @@ pub fn cancel_job(world: &World, owner: &str, team: &str, job: &str) {
     nothing_stored(world, "cancel", &reply);
 }
 
+/// Whoever has a job tried again takes it upon himself that its agent may have
+/// done the work.
+fn give_leave(world: &World, job: &str, outcome: Outcome) {
+    if outcome == Outcome::Retry {
+        world.agents.borrow_mut().leave.insert(job.into());
+    }
+}
+
 /// The owner settles one job.
 pub fn settle_job(world: &World, owner: &str, team: &str, job: &str, retry: bool) {
     let outcome = if retry { Outcome::Retry } else { Outcome::Failed };
     let settle = Settle { team_id: team.into(), job_id: job.into(), outcome };
+    give_leave(world, job, outcome);
     let reply = world.command(
         || format!("{owner} settles {job} as {outcome:?}"),
         None,

@@ -16,6 +16,8 @@ pub struct Manners {
     pub rewrites: bool,
     pub same_run: bool,
     pub says_interrupted: bool,
+    /// Takes an answer to a question that is not open as any other message.
+    pub lenient: bool,
 }
 
 /// All conversations.
@@ -33,6 +35,12 @@ pub struct Agents {
     pub admitted: BTreeMap<String, u32>,
     /// Which jobs' inputs carried the notice of a cancelled request.
     pub noticed: BTreeMap<String, Vec<String>>,
+    /// What was ever asked for under a key, admitted or not.
+    pub asked: BTreeMap<(String, String), String>,
+    /// Keys that a host without durable ones knew and forgot.
+    pub forgotten: BTreeSet<(String, String)>,
+    /// Jobs that a person had tried again: their agents may work twice.
+    pub leave: BTreeSet<String>,
     /// Some run vanished: whoever tries again sends its message twice.
     pub vanished: bool,
     /// Something that must never be asked of the host, and was.
@@ -140,6 +148,7 @@ impl Agents {
         }
         match (&input.answers, &thread.question) {
             (Some(asked), Some(open)) if *asked == open.id => {}
+            (Some(_), _) if manners.lenient => {}
             (Some(_), _) => return Err(RunError::Rejected("that question is not open".into())),
             _ => {}
         }
@@ -157,11 +166,33 @@ impl Agents {
         );
         thread.begin(&run, job.clone(), key, bytes);
         let what = match &input.answers {
-            None => format!("input of {}", job.unwrap_or_default()),
+            None => format!("input of {}", job.as_deref().unwrap_or_default()),
             Some(question) => format!("answer to {question}"),
         };
-        *self.admitted.entry(what).or_default() += 1;
+        let again = self.forgotten.remove(&(id.to_string(), key.to_string()));
+        if !again || !self.leave.remove(job.as_deref().unwrap_or_default()) {
+            *self.admitted.entry(what).or_default() += 1;
+        }
         self.get(owner, id, &run).map(|run| (run, true))
+    }
+
+    /// Something is asked for under a key: for ever the same thing.
+    pub fn ask(&mut self, thread: &str, key: &str, bytes: String) {
+        let first = self.asked.entry((thread.into(), key.into())).or_insert_with(|| bytes.clone());
+        if *first != bytes {
+            self.broken.get_or_insert(format!("the key {key} is used in {thread} with other bytes than before"));
+        }
+    }
+
+    /// The host forgets its keys, where they are not durable; its runs it knows.
+    pub fn forget_keys(&mut self) {
+        if self.manners.durable_keys {
+            return;
+        }
+        for (id, thread) in &mut self.threads {
+            let keys = std::mem::take(&mut thread.keys);
+            self.forgotten.extend(keys.into_keys().map(|key| (id.clone(), key)));
+        }
     }
 
     /// Answers interrupts for `job`. True: the run is new or goes on.
@@ -209,11 +240,11 @@ impl Agents {
     pub fn find(&mut self, owner: &str, id: &str, key: &str) -> Reply<Run> {
         let durable = self.manners.durable_keys;
         let thread = self.thread(owner, id)?;
-        if !durable {
-            return Err(RunError::Other("this host keeps no keys".into()));
-        }
         let found = thread.keys.get(key).and_then(|(_, run)| Some(report(run, thread.runs.get(run)?)));
-        found.ok_or_else(|| RunError::NotFound("no run under this key".into()))
+        found.ok_or_else(|| match durable {
+            true => RunError::NotFound("no run under this key".into()),
+            false => RunError::Other("this host keeps no keys for ever".into()),
+        })
     }
 
     pub fn get(&mut self, owner: &str, id: &str, run: &str) -> Reply<Run> {

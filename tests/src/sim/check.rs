@@ -20,6 +20,8 @@ pub struct TeamMirror {
     pub team: Option<Team>,
     pub head: Option<Head>,
     pub jobs: BTreeMap<u32, Job>,
+    /// The tries of the last disconnect. Absent: some job has changed since.
+    pub disconnected: Option<u32>,
 }
 
 /// An owner and a team id.
@@ -111,7 +113,7 @@ impl Checker {
         planned: Option<&BTreeSet<String>>,
     ) -> Check {
         let free_before = self.limit.saturating_sub(self.slots.len());
-        let waiting = (free_before == 1).then(|| self.waiting_owners(now, connections));
+        let waiting = (free_before == 1).then(|| self.waiting_owners(now, connections, &[]));
         let mut touched: BTreeMap<TeamKey, Vec<(Option<Job>, u32)>> = BTreeMap::new();
         let mut heads: BTreeMap<TeamKey, Option<Head>> = BTreeMap::new();
         let mut threads: BTreeSet<String> = BTreeSet::new();
@@ -148,6 +150,7 @@ impl Checker {
                                 return Err(format!("the roster of {team} changed"));
                             }
                             mirror.team = new.as_deref().map(|t| parse(key, t)).transpose()?;
+                            mirror.disconnected = None;
                         }
                         ["head"] => {
                             heads.insert(at, mirror.head.take());
@@ -181,8 +184,14 @@ impl Checker {
         for thread in threads {
             self.check_conversation(&thread)?;
         }
+        for at in touched.keys() {
+            if let Some(mirror) = self.teams.get_mut(at) {
+                mirror.disconnected = None;
+            }
+        }
         for (at, before) in &heads {
             self.check_head(at, before.as_ref())?;
+            self.check_pause(at, before.as_ref())?;
         }
         let mut attempts: Vec<String> = Vec::new();
         for (at, jobs) in touched {
@@ -261,6 +270,21 @@ impl Checker {
             return Err(format!("team {} is not ready any more", at.1));
         }
         Ok(())
+    }
+
+    /// A team that is disconnected again and again pauses longer each time.
+    fn check_pause(&mut self, at: &TeamKey, before: Option<&Head>) -> Check {
+        let Some(mirror) = self.teams.get_mut(at) else { return Ok(()) };
+        let Some(now) = mirror.head.as_ref().and_then(|h| h.disconnect.as_ref()) else { return Ok(()) };
+        if before.and_then(|b| b.disconnect.as_ref()) == Some(now) {
+            return Ok(());
+        }
+        match mirror.disconnected.replace(now.tries) {
+            Some(tries) if now.tries <= tries => {
+                Err(format!("team {} is disconnected again and does not pause longer", at.1))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_job(
@@ -351,10 +375,10 @@ impl Checker {
                     Phase::Running { .. } => Need::End,
                     _ => Need::Host,
                 };
-                // A reconnect makes running jobs due for a look.
+                // A reconnect makes running and waiting jobs due for a look.
                 let next = match &job.hold {
                     Some(hold) => work.next_at == hold.next_at,
-                    None => work.next_at == 0 || need == Need::End,
+                    None => work.next_at == 0 || matches!(need, Need::End | Need::Person),
                 };
                 if work.need != need || !next || work.run.as_deref() != job.phase.run() {
                     return Err(format!("the work list is wrong about {}: {work:?}", job.id));
@@ -411,8 +435,9 @@ impl Checker {
         Ok(())
     }
 
-    /// Owners with a first job that could start now.
-    pub fn waiting_owners(&self, now: u64, connections: &BTreeSet<TeamKey>) -> BTreeSet<String> {
+    /// Owners with a first job that could start now, in a team that does not
+    /// rest.
+    pub fn waiting_owners(&self, now: u64, connections: &BTreeSet<TeamKey>, resting: &[TeamKey]) -> BTreeSet<String> {
         let mut owners = BTreeSet::new();
         let mut conversation = "";
         for (key, (owner, work)) in &self.work {
@@ -422,7 +447,8 @@ impl Checker {
             }
             conversation = thread;
             let due = work.need == Need::Slot && work.next_at <= now;
-            if due && connections.contains(&(owner.clone(), work.team.clone())) {
+            let at = (owner.clone(), work.team.clone());
+            if due && connections.contains(&at) && !resting.contains(&at) {
                 owners.insert(owner.clone());
             }
         }
@@ -466,10 +492,16 @@ impl Checker {
         }
         let nonce = mirror.team.as_ref().map_or("", |t| &t.nonce);
         let own = matches!(job.phase, Phase::Resuming { .. })
-            || key == ids::run_key(nonce, &job.id)
+            || key == own_key(nonce, job)
             || input.is_none_or(|i| i.answers.is_some());
         (!own).then(|| format!("{} runs under a key that is not its own", job.id))
     }
+}
+
+/// The key under which a job's request is sent now.
+fn own_key(nonce: &str, job: &Job) -> String {
+    let first = ids::run_key(nonce, &job.id);
+    if job.refused == 0 { first } else { ids::run_key_again(&first, job.refused) }
 }
 
 /// The life of a job as the specification draws it.

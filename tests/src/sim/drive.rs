@@ -34,12 +34,14 @@ pub fn pass(world: &World) {
     let sweep = !world.faulty.get() || world.chance(300);
     let planned = world.waiting_owners();
     world.checker.borrow_mut().fairness.dropped(&planned);
+    let resting = world.resting();
+    let free = world.free_slots() > 0;
     let plan = RefCell::new(Plan::default());
     let made = world.command(
         || format!("plan, {} runs ended, sweep {sweep}", ended.len()),
         None,
         || {
-            *plan.borrow_mut() = plan::plan(world, &ended, sweep)?;
+            *plan.borrow_mut() = plan::plan(world, &ended, sweep, &resting)?;
             let plan = plan.borrow();
             Ok(json!({"steps": plan.steps.len(), "connect": plan.connect.len(), "next_ms": plan.next_ms}))
         },
@@ -70,6 +72,15 @@ pub fn pass(world: &World) {
         }
         step_team(world, &kept);
     }
+    if world.crashes.get() == crashes {
+        let still = planned.intersection(&world.waiting_owners()).cloned().collect();
+        let cursed = world.knobs.cursed.then(|| actors::owner_name(0));
+        let free = free && world.free_slots() > 0;
+        let starves = world.checker.borrow_mut().fairness.passed(&still, free, cursed.as_deref());
+        if let Err(broken) = starves {
+            world.violate(broken);
+        }
+    }
 }
 
 fn step_team(world: &World, step: &Kept) {
@@ -79,6 +90,7 @@ fn step_team(world: &World, step: &Kept) {
         Some(step.planned.clone()),
         || advance::advance(world, &step.owner, &step.team, &step.permit).map(|changed| json!(changed)),
     );
+    world.rest(&step.owner, &step.team, !matches!(reply, Some(Ok(_))));
     if let Some(Ok(changed)) = reply
         && changed == false
         && !world.faulty.get()
@@ -102,6 +114,20 @@ pub fn stale(world: &World) {
     if let Some(step) = kept {
         step_team(world, &step);
     }
+}
+
+/// A team is deleted and made again under the same id while a permit of the old
+/// one is on its way; the new one has jobs of the same numbers.
+fn remake(world: &World) {
+    let kept: Vec<Kept> = world.kept.borrow().iter().filter(|k| k.permit.contains("\"admit\":[")).cloned().collect();
+    let Some(step) = world.pick(&kept) else { return };
+    let Some(n) = actors::number_of(world, &step.owner, &step.team) else { return };
+    actors::delete_team(world, &step.owner, &step.team);
+    actors::create_team(world, &step.owner, n, "the goal");
+    for request in 0..1 + world.below(12) {
+        actors::send_to(world, &step.owner, &step.team, 0, &format!("again {request}"));
+    }
+    step_team(world, &step);
 }
 
 /// One run goes on: it calls a tool, asks, stops, fails or ends.
@@ -177,7 +203,7 @@ fn work_on(world: &World, thread: &str, run: &str) {
 fn mishap(world: &World) {
     let threads: Vec<String> = world.agents.borrow().threads.keys().cloned().collect();
     let Some(thread) = world.pick(&threads) else { return };
-    let what = world.below(8);
+    let what = world.below(9);
     let owner = actors::owner(world);
     let mut agents = world.agents.borrow_mut();
     match what {
@@ -210,6 +236,10 @@ fn mishap(world: &World) {
             if !denied {
                 agents.denied_threads.insert(thread);
             }
+        }
+        7 => {
+            world.note(|| "the agents' host forgets what keys it may".into());
+            agents.forget_keys();
         }
         _ => agents.denied.clear(),
     }
@@ -267,6 +297,9 @@ pub fn step(world: &World) {
     }
     if world.chance(knobs.clock) {
         return clock(world);
+    }
+    if world.chance(knobs.remake) {
+        return remake(world);
     }
     if world.fault(knobs.crash) && world.chance(200) {
         return world.restart();

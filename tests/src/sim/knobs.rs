@@ -34,6 +34,10 @@ pub struct Knobs {
     pub same_run: bool,
     /// A run that stops at an interrupt says `interrupted`, not `succeeded`.
     pub says_interrupted: bool,
+    /// An answer to a question that is not open is any other message.
+    pub lenient: bool,
+    /// The steps of one owner's teams are given up whenever they ask the host.
+    pub cursed: bool,
     /// A cancel is only taken note of.
     pub cancel_accepted: u32,
     pub asks: u32,
@@ -51,6 +55,8 @@ pub struct Knobs {
     pub vanish: u32,
     pub clock: u32,
     pub stale_permits: u32,
+    /// A team is deleted and made again while an old permit is kept.
+    pub remake: u32,
 }
 
 impl Knobs {
@@ -84,6 +90,7 @@ impl Knobs {
             vanish: up_to(15),
             clock: up_to(40),
             stale_permits: up_to(200),
+            remake: up_to(20),
             calls: up_to(500),
             ..Self::default()
         };
@@ -96,6 +103,8 @@ impl Knobs {
         knobs.rewrites = rng.chance(300);
         knobs.same_run = rng.chance(500);
         knobs.says_interrupted = rng.chance(500);
+        knobs.lenient = rng.chance(400);
+        knobs.cursed = level > 0 && rng.chance(150);
         if rng.chance(200) {
             // Few teams and talkative members: bounds are reached.
             (knobs.owners, knobs.teams_each, knobs.calls, knobs.talkative) = (3, 1, 900, true);

@@ -58,6 +58,7 @@ pub fn run(seed: u64, steps: u64, traced: bool) -> Report {
         rewrites: world.knobs.rewrites,
         same_run: world.knobs.same_run,
         says_interrupted: world.knobs.says_interrupted,
+        lenient: world.knobs.lenient,
     };
     world.set_interloper(drive::interlope);
     world.faulty.set(false);

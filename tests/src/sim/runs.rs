@@ -24,6 +24,7 @@ impl Capability<'_> {
         let world = self.world;
         world.check_outside(name);
         world.crash_point("before a call of the host");
+        world.curse(&self.owner);
         world.reenter();
         let denied = {
             let agents = world.agents.borrow();
@@ -88,6 +89,8 @@ impl Runs for Capability<'_> {
         if let Some(broken) = broken {
             self.world.violate(broken);
         }
+        self.world.agents.borrow_mut().ask(thread, key, format!("{input:?}"));
+        self.world.check_answers();
         self.call("start", thread, true, |w| {
             let (run, new) = w.agents.borrow_mut().start(&self.owner, thread, input, key)?;
             if new {
@@ -105,6 +108,8 @@ impl Runs for Capability<'_> {
         if let Some(broken) = broken {
             self.world.violate(broken);
         }
+        self.world.agents.borrow_mut().ask(thread, key, format!("{answers:?}"));
+        self.world.check_answers();
         let job = self.world.checker.borrow().executing(&self.owner, thread);
         self.call("resume", thread, true, |w| {
             let (run, new) = w.agents.borrow_mut().resume(&self.owner, thread, job, answers, key)?;

@@ -7,9 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::domain::job::JobKind;
+use agent_teams_plugin::domain::limits;
 use agent_teams_plugin::host::{Guard, Host, Input, Level, LockTimeout, Runs, StoreError, Tx};
 use serde_json::Value;
 
+use super::actors::owner_name;
 use super::agents::Agents;
 use super::check::Checker;
 use super::drive::Kept;
@@ -53,6 +55,9 @@ pub struct World {
     pub crashes: Cell<u64>,
     /// Permits that are used late.
     pub kept: RefCell<Vec<Kept>>,
+    /// Teams whose last step failed: how often in a row, and until when they
+    /// rest.
+    resting: RefCell<BTreeMap<(String, String), (u32, u64)>>,
     locks: RefCell<BTreeSet<String>>,
     connections: RefCell<BTreeSet<(String, String)>>,
     positions: RefCell<BTreeMap<(String, String), u64>>,
@@ -83,6 +88,7 @@ impl World {
             steps: Cell::new(0),
             crashes: Cell::new(0),
             kept: RefCell::default(),
+            resting: RefCell::default(),
             locks: RefCell::default(),
             connections: RefCell::default(),
             positions: RefCell::default(),
@@ -162,6 +168,37 @@ impl World {
         if self.fault(self.knobs.trap) {
             self.note(|| format!("  the call is given up {place}"));
             resume_unwind(Box::new(Abandoned::Call));
+        }
+    }
+
+    /// The steps of one owner's teams never come further than to the host.
+    pub fn curse(&self, owner: &str) {
+        if self.knobs.cursed
+            && self.faulty.get()
+            && owner == owner_name(0)
+            && self.frames.borrow().last().is_some_and(|f| f.planned.is_some())
+        {
+            self.note(|| "  the call is given up, as always with this owner".into());
+            resume_unwind(Box::new(Abandoned::Call));
+        }
+    }
+
+    /// The teams that rest now, since their steps fail.
+    pub fn resting(&self) -> Vec<(String, String)> {
+        let now = self.now();
+        let resting = self.resting.borrow();
+        resting.iter().filter(|(_, (_, until))| *until > now).map(|(team, _)| team.clone()).collect()
+    }
+
+    /// A step of this team failed, or did not.
+    pub fn rest(&self, owner: &str, team: &str, failed: bool) {
+        let team = (owner.to_string(), team.to_string());
+        let mut resting = self.resting.borrow_mut();
+        if failed {
+            let times = resting.get(&team).map_or(0, |(times, _)| *times) + 1;
+            resting.insert(team, (times, self.now() + limits::pause_ms(times)));
+        } else {
+            resting.remove(&team);
         }
     }
 
@@ -258,7 +295,12 @@ impl World {
 
     /// Owners with something that could start now.
     pub fn waiting_owners(&self) -> BTreeSet<String> {
-        self.checker.borrow().waiting_owners(self.now(), &self.connections.borrow())
+        self.checker.borrow().waiting_owners(self.now(), &self.connections.borrow(), &self.resting())
+    }
+
+    /// Slots that are free.
+    pub fn free_slots(&self) -> usize {
+        (self.knobs.slots as usize).saturating_sub(self.checker.borrow().slots.len())
     }
 
     /// Milliseconds since 1970.
@@ -335,6 +377,7 @@ impl World {
         self.locks.borrow_mut().clear();
         self.connections.borrow_mut().clear();
         self.positions.borrow_mut().clear();
+        self.resting.borrow_mut().clear();
         self.agents.borrow_mut().ended.clear();
     }
 

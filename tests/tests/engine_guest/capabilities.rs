@@ -117,8 +117,12 @@ async fn every_other_export_arrives() {
     let runs = Arc::new(ScriptedRuns::default());
     let sent = plugin.dispatch_mention(Caller::owner("ann"), capability("ann", &runs), message).await.unwrap();
     assert!(sent.contains("t/x") && sent.contains("Ok"), "{sent}");
-    let plan = plugin.plan(vec![EndedRun { thread: "ann".into(), run: "t".into() }], true).await.unwrap();
+    let plan = plugin
+        .plan(vec![EndedRun { thread: "ann".into(), run: "t".into() }], true, vec![team("bob", "x")])
+        .await
+        .unwrap();
     assert_eq!((plan.steps[0].team.clone(), plan.next_ms), (team("ann", "t"), 1));
+    assert_eq!(plan.steps[0].permit, r#"{"resting":1}"#);
     assert!(plugin.advance(&team("ann", "t"), "ann").await.unwrap());
     assert!(!plugin.advance(&team("ann", "t"), "{}").await.unwrap());
     assert_eq!(plugin.slots().await.unwrap(), "[]");

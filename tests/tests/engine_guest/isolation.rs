@@ -13,7 +13,7 @@ fn quick() -> Bench {
 }
 
 #[tokio::test]
-async fn every_misbehaviour_ends_its_own_call_with_a_code() {
+async fn inst_3_every_misbehaviour_ends_its_own_call_with_a_code() {
     let bench = quick();
     for (action, code) in [
         ("panic", "component_trapped"),
@@ -31,7 +31,7 @@ async fn every_misbehaviour_ends_its_own_call_with_a_code() {
 }
 
 #[tokio::test]
-async fn misbehaving_calls_at_once_hurt_no_other() {
+async fn inst_6_misbehaving_calls_at_once_hurt_no_other() {
     let bench = quick();
     let mut bad = Vec::new();
     for action in ["panic", "recurse", "hog", "hog", "hog", "spin", "spin", "lock-trap", "lock-spin", "forged"] {

@@ -102,6 +102,51 @@ async fn sec_7_every_route_refuses_other_hosts_and_origins_before_anything_happe
     assert_eq!(own.json(), json!({ "user": "ann", "via": "session" }));
 }
 
+/// The operator's routes, as method and path.
+const OPERATOR: [(&str, &str); 2] = [("GET", "/api/operator/slots"), ("POST", "/api/operator/settle")];
+
+#[tokio::test]
+async fn the_operators_routes_are_for_the_operators_secret_and_it_is_for_nothing_else() {
+    let s = Server::start().await;
+    let (token, cookie) = (s.token("ann").await, s.cookie("ann").await);
+    let payload = json!({ "owner": "bob", "team": "t", "job": "j" });
+    for (method, path) in OPERATOR {
+        let request = || {
+            let request = crate::client::Request::new(s.addr, method, path);
+            if method == "POST" { request.json(&payload) } else { request }
+        };
+        let cut = &s.operator[..s.operator.len() - 1];
+        let refused = (403, "operator_only".into());
+        assert_eq!(request().send().await.refusal(), refused, "{path}");
+        assert_eq!(request().session(&cookie).send().await.refusal(), refused, "{path}");
+        for bad in [token.as_str(), cut, "", &s.operator.replace("ato_", "att_")] {
+            assert_eq!(request().bearer(bad).send().await.refusal(), refused, "{path} {bad}");
+        }
+        let twice = request().bearer(&s.operator).bearer(&s.operator).send().await;
+        assert_eq!(twice.refusal(), refused, "{path}");
+        let elsewhere = request().bearer(&s.operator).host(Some("evil.example")).send().await;
+        assert_eq!(elsewhere.refusal(), (403, "host_not_allowed".into()), "{path}");
+        let page = request().bearer(&s.operator).header("origin", "http://evil.example").send().await;
+        assert_eq!(page.refusal(), (403, "origin_not_allowed".into()), "{path}");
+    }
+    for (method, path) in PROTECTED {
+        let request = crate::client::Request::new(s.addr, method, path).bearer(&s.operator);
+        let request = if method == "POST" { request.json(&json!({})) } else { request };
+        assert_eq!(request.send().await.refusal(), (401, "not_signed_in".into()), "{method} {path}");
+    }
+    assert!(s.team.calls().is_empty());
+
+    let slots = s.get("/api/operator/slots").bearer(&s.operator).send().await;
+    assert_eq!(slots.json(), json!([{ "owner": "ann", "job": "job-1" }]));
+    let settle = |payload: &serde_json::Value| s.post("/api/operator/settle").bearer(&s.operator).json(payload);
+    let settled = settle(&payload).send().await;
+    assert_eq!(settled.json(), json!({ "job": { "owner": "bob", "team": "t", "id": "j" } }));
+    let wrong = settle(&json!({ "owner": "bob", "team": 1, "job": "j" })).send().await.refusal();
+    assert_eq!(wrong, (400, "text_required".into()));
+    let more = settle(&json!({ "owner": "b", "team": "t", "job": "j", "outcome": "retry" })).send().await.refusal();
+    assert_eq!(more, (400, "unknown_field".into()));
+}
+
 #[tokio::test]
 async fn a_session_changes_things_from_the_own_page_only() {
     let s = Server::start().await;

@@ -9,7 +9,7 @@ use agent_teams_host::agents::runs::{
     AgentRuns, Cancellation, Capability, Input, InterruptAnswer, Marker, Run, RunError, ThreadState,
 };
 use agent_teams_host::contract::{
-    ActionDef, Asset, AssetInfo, CallError, Caller, ErrorKind, MentionHit, MentionMessage, Refusal, ToolDef,
+    ActionDef, Asset, AssetInfo, CallError, Caller, ErrorKind, MentionHit, MentionMessage, Refusal, TeamRef, ToolDef,
 };
 use agent_teams_host::gateway::{AgentsApi, TeamApi};
 use async_trait::async_trait;
@@ -105,6 +105,13 @@ impl TeamApi for FakeTeam {
         let members: Vec<_> = message.references.iter().map(|r| format!("{}/{}", r.team, r.member)).collect();
         self.note(caller, &runs, &format!("dispatch {}", message.id), &members.join(" "))?;
         Ok(json!({ "jobs": members }).to_string())
+    }
+    async fn slots(&self) -> Result<String, CallError> {
+        Ok(json!([{ "owner": "ann", "job": "job-1" }]).to_string())
+    }
+    async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
+        let TeamRef { owner, team } = team;
+        Ok(json!({ "job": { "owner": owner, "team": team, "id": job } }).to_string())
     }
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
         let info =

@@ -9,7 +9,7 @@ use agent_teams_host::config::{self, Config};
 use agent_teams_host::engine::{Clock, Signals};
 use agent_teams_host::gateway::{self, Limits, Parts};
 use agent_teams_host::storage::database::Database;
-use agent_teams_host::users::Users;
+use agent_teams_host::users::{Operator, Users};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -43,6 +43,8 @@ impl Write for LogWriter {
 pub struct Server {
     pub addr: SocketAddr,
     pub users: Arc<Users>,
+    /// The operator's secret.
+    pub operator: String,
     pub clock: Arc<TestClock>,
     pub signals: Arc<Signals>,
     pub team: Arc<FakeTeam>,
@@ -74,11 +76,13 @@ impl Server {
         }
         let (signals, team, agents) =
             (Arc::new(Signals::default()), Arc::new(FakeTeam::default()), FakeAgents::default());
+        let (operator, secret) = Operator::generate().unwrap();
         let parts = Parts {
             team: team.clone(),
             agents: Arc::new(agents.clone()),
             users: users.clone(),
             signals: signals.clone(),
+            operator: Arc::new(operator),
         };
         let (mut server, mut limits) = (Config::default().server, Limits::default());
         change(&mut server, &mut limits);
@@ -91,7 +95,7 @@ impl Server {
             };
             gateway::serve(parts, &server, limits, listener, stopped).await
         });
-        Self { addr, users, clock, signals, team, agents, stop: Some(stop), task, _folder: folder }
+        Self { addr, users, operator: secret, clock, signals, team, agents, stop: Some(stop), task, _folder: folder }
     }
 
     pub fn pass(&self, ms: i64) {

@@ -120,7 +120,7 @@ impl Desk {
             let ended = self.double.take_ended();
             let ended: Vec<plan::EndedRun> =
                 ended.into_iter().map(|(thread, run)| plan::EndedRun { thread, run }).collect();
-            let plan = plan::plan(&self.host, &ended, true).expect("plans");
+            let plan = plan::plan(&self.host, &ended, true, &[]).expect("plans");
             let mut moved = false;
             for (owner, team) in &plan.connect {
                 let runs = self.runs(owner);

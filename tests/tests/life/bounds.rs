@@ -14,7 +14,7 @@ both!(
     empty_texts_are_refused,
     nul_is_refused,
     unknown_fields_are_refused_by_name,
-    wrong_types_name_their_field,
+    fault_18_wrong_types_name_their_field,
     missing_fields_are_named,
     what_is_no_json_object_is_refused,
     lone_surrogates_are_refused,
@@ -144,7 +144,7 @@ fn unknown_fields_are_refused_by_name(w: World) {
     assert_eq!(stored(&w), before);
 }
 
-fn wrong_types_name_their_field(w: World) {
+fn fault_18_wrong_types_name_their_field(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     let before = stored(&w);
     let send = |field: &str, value: Value| {

@@ -1,11 +1,13 @@
 //! The life of a team and of its jobs, each test natively and as the
 //! component over SQLite.
 
+mod attempts;
 mod bounds;
 mod calls;
 mod cancel;
 mod faults;
 mod isolation;
+mod passes;
 mod questions;
 mod queue;
 mod rotation;

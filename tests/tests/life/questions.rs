@@ -1,8 +1,9 @@
 //! Clarifications and interrupts: a job waits, a person answers, the turn goes
 //! on.
 
+use agent_teams_host::contract::EndedRun;
 use agent_teams_tests::both;
-use agent_teams_tests::double::{Effect, Method, Turn};
+use agent_teams_tests::double::{Call, Effect, Method, Turn};
 use agent_teams_tests::harness::{Team, World, code, invalid, refused};
 use serde_json::{Value, json};
 
@@ -13,8 +14,10 @@ both!(
     lifecycle_5_a_clarification_waits_without_a_receipt_and_its_answer_names_it,
     lifecycle_6_two_rounds_of_questions_with_a_restart_between,
     lifecycle_7_a_lost_acknowledgement_and_a_rewritten_message,
+    lifecycle_7_an_answer_that_never_arrived_is_sent_again_with_the_same_bytes,
     lifecycle_7_an_interrupt_after_a_rewritten_message_is_still_attributed,
     lifecycle_8_somebody_typed_while_it_waited,
+    lifecycle_8_a_question_that_was_answered_elsewhere_says_so,
     lifecycle_8_somebody_typed_while_the_answer_was_queued,
     lifecycle_8_somebody_typed_while_the_request_was_queued,
     an_interrupt_that_was_replaced_is_not_answered,
@@ -27,6 +30,10 @@ both!(
     an_answer_that_waits_for_a_slot_holds_none,
     an_answer_without_a_waiting_job_is_refused,
 );
+
+fn calls(w: &World, method: Method) -> Vec<Call> {
+    w.double.calls().into_iter().filter(|c| c.method == method).collect()
+}
 
 /// A job of member 0 that waits after this turn.
 fn waiting(w: &World, turn: Turn) -> (Team, String) {
@@ -74,9 +81,10 @@ fn lifecycle_4_exactly_the_given_json_is_resumed_then_the_queue_moves_on(w: Worl
     assert_eq!(answered["status"], "resuming");
     w.work();
     w.later(60_000);
-    let resumes: Vec<_> = w.double.calls().into_iter().filter(|c| c.method == Method::Resume).collect();
-    assert_eq!(resumes.len(), 2);
-    assert_eq!((&resumes[0].key, &resumes[0].input), (&resumes[1].key, &resumes[1].input));
+    // The key is looked up, and found.
+    let (resumes, finds) = (calls(&w, Method::Resume), calls(&w, Method::Find));
+    assert_eq!((resumes.len(), finds.len()), (1, 1));
+    assert_eq!(resumes[0].key, finds[0].key);
     assert_eq!(w.double.admissions_in(team.thread(0))[1].text, r#"{"approved":false}"#);
     w.later(60_000);
     assert_eq!(w.status(&team, &job), "completed");
@@ -152,12 +160,34 @@ fn lifecycle_7_a_lost_acknowledgement_and_a_rewritten_message(mut w: World) {
     w.connect(&team).expect("connected");
     w.double.release_all();
     w.later(60_000);
-    let starts: Vec<_> = w.double.calls().into_iter().filter(|c| c.method == Method::Start).collect();
-    assert_eq!(starts.len(), 3);
-    assert_eq!((&starts[1].key, &starts[1].input), (&starts[2].key, &starts[2].input));
+    let (starts, finds) = (calls(&w, Method::Start), calls(&w, Method::Find));
+    assert_eq!(starts.len(), 2, "no second turn");
+    assert!(!finds.is_empty() && finds.iter().all(|find| find.key == starts[1].key));
     assert_eq!(w.runs(&team, 0), 2);
     let shown = w.job(&team, &job);
     assert_eq!((&shown["status"], &shown["result"]["text"]), (&json!("completed"), &json!("blue it is")));
+}
+
+fn lifecycle_7_an_answer_that_never_arrived_is_sent_again_with_the_same_bytes(mut w: World) {
+    for (turn, response, method) in [
+        (Turn::ask("Which?"), json!("blue"), Method::Start),
+        (Turn::interrupt("i1", "{}"), json!({"approved": true}), Method::Resume),
+    ] {
+        let (team, job) = waiting(&w, turn);
+        let before = calls(&w, method).len();
+        w.double.fault(method, None, 2, Effect::timed_out());
+        w.answer(&team, &job, "a", response).expect("accepted");
+        w.work();
+        w.restart();
+        w.connect(&team).expect("connected");
+        w.later(60_000);
+        w.later(60_000);
+        let sent = calls(&w, method).split_off(before);
+        assert_eq!(sent.len(), 3);
+        assert!(sent.iter().all(|s| (&s.key, &s.input) == (&sent[0].key, &sent[0].input)));
+        assert_eq!((w.status(&team, &job).as_str(), w.runs(&team, 0)), ("completed", 2));
+        w.delete(&team).expect("deleted");
+    }
 }
 
 fn lifecycle_7_an_interrupt_after_a_rewritten_message_is_still_attributed(w: World) {
@@ -182,6 +212,41 @@ fn lifecycle_8_somebody_typed_while_it_waited(w: World) {
     w.work();
     assert_eq!(w.runs(&team, 0), 1);
     w.cancel(&team, &job).expect("cancelled");
+}
+
+fn lifecycle_8_a_question_that_was_answered_elsewhere_says_so(mut w: World) {
+    let (team, job) = waiting(&w, Turn::ask("Which?"));
+    assert_eq!(w.reason(&team, &job), "waiting_for_answer");
+    w.double.type_message(team.thread(0), "Blue.");
+    // A run that the team did not start ends in this conversation.
+    let direct = EndedRun { thread: team.thread(0).into(), run: "direct".into() };
+    let look = |w: &World, ended: Vec<EndedRun>| {
+        for step in w.plan(ended, false).steps {
+            w.advance(&step).expect("a step");
+        }
+    };
+    look(&w, vec![direct]);
+    assert_eq!(
+        (w.status(&team, &job).as_str(), w.reason(&team, &job).as_str()),
+        ("waiting_input", "clarification_changed")
+    );
+    refused(w.answer(&team, &job, "a", json!("blue")), "clarification_changed");
+    assert!(w.slots().is_empty());
+    w.cancel(&team, &job).expect("cancelled");
+
+    // What happened while nobody was connected was announced to nobody.
+    w.double.script(team.thread(1), [Turn::ask("Which?")]);
+    let other = w.send(&team, 1, "other");
+    w.work();
+    w.restart();
+    w.connect(&team).expect("connected");
+    look(&w, Vec::new());
+    assert_eq!(w.reason(&team, &other), "waiting_for_answer", "it is still asked");
+    w.double.type_message(team.thread(1), "Red.");
+    w.restart();
+    w.connect(&team).expect("connected");
+    look(&w, Vec::new());
+    assert_eq!(w.reason(&team, &other), "clarification_changed");
 }
 
 fn lifecycle_8_somebody_typed_while_the_answer_was_queued(w: World) {

@@ -9,7 +9,7 @@ use agent_teams_host::agents::runs::{Capability, RunError};
 use agent_teams_host::config::Config;
 use agent_teams_host::engine::SystemClock;
 use agent_teams_host::gateway::{self, AgentsApi};
-use agent_teams_host::users::Users;
+use agent_teams_host::users::{Operator, Users};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use serde_json::json;
@@ -96,6 +96,7 @@ pub async fn http() -> Result<()> {
         agents: Arc::new(rig.agents.clone()),
         users,
         signals: rig.signals.clone(),
+        operator: Arc::new(Operator::generate()?.0),
     };
     let serving = tokio::spawn(async move {
         let stop = async { drop(stopped.await) };

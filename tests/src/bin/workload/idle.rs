@@ -83,7 +83,7 @@ pub async fn scale() -> Result<()> {
     for teams in [20, 200, 2000] {
         let (rig, empty) = many(6000, 100, teams).await?;
         let plan = repeat(&rig, format!("idle plan, {teams} full teams"), 5, 100, async || {
-            rig.plugin.plan(Vec::new(), false).await?;
+            rig.plugin.plan(Vec::new(), false, Vec::new()).await?;
             Ok(())
         });
         plan.await?.print();

@@ -30,8 +30,8 @@ pub async fn concurrency() -> Result<()> {
 
 async fn at_once(rig: &Arc<Rig>, teams: &[Team], each: usize) -> Vec<Duration> {
     let mut callers = tokio::task::JoinSet::new();
-    for team in teams.iter().cloned() {
-        let rig = rig.clone();
+    for team in teams {
+        let (rig, team) = (rig.clone(), team.clone());
         callers.spawn(async move {
             let mut times = Vec::new();
             for n in 0..each {

@@ -46,14 +46,14 @@ impl Native {
     }
 
     pub fn plan(&self) -> Result<usize> {
-        app::plan::plan(self, &[], false).map(|plan| plan.steps.len()).map_err(|e| anyhow!(e.message))
+        app::plan::plan(self, &[], false, &[]).map(|plan| plan.steps.len()).map_err(|e| anyhow!(e.message))
     }
 
     /// Plans, and advances the planned teams.
     pub fn tick(&self) -> Result<()> {
         let ended = self.agents.take_ended();
         let ended: Vec<_> = ended.into_iter().map(|e| app::plan::EndedRun { thread: e.thread, run: e.run }).collect();
-        let plan = app::plan::plan(self, &ended, false).map_err(|e| anyhow!(e.message))?;
+        let plan = app::plan::plan(self, &ended, false, &[]).map_err(|e| anyhow!(e.message))?;
         for step in plan.steps {
             app::advance::advance(self, &step.owner, &step.team, &step.permit).map_err(|e| anyhow!(e.message))?;
         }

@@ -112,7 +112,7 @@ impl Rig {
     /// One pass of the worker: hands over what ended, plans, and advances the
     /// planned teams, all at once. Says how many teams there were.
     pub async fn tick(&self) -> Result<usize> {
-        let plan = self.plugin.plan(self.agents.take_ended(), false).await?;
+        let plan = self.plugin.plan(self.agents.take_ended(), false, Vec::new()).await?;
         let teams = plan.steps.len();
         let mut steps = tokio::task::JoinSet::new();
         for step in plan.steps {

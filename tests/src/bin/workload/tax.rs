@@ -115,7 +115,7 @@ pub async fn sandbox() -> Result<()> {
     idle.compare(
         "idle plan",
         async |_| {
-            empty.plugin.plan(Vec::new(), false).await?;
+            empty.plugin.plan(Vec::new(), false, Vec::new()).await?;
             Ok(())
         },
         |native, _| native.plan().map(drop),
