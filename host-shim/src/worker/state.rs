@@ -43,7 +43,8 @@ pub struct State {
     plan_pauses: Backoff<()>,
     /// When the plan that is being made was begun.
     plan_began: Option<Instant>,
-    /// Not before this time, after a plan: what happens meanwhile is gathered.
+    /// Not before this time, after a plan, while steps are under way: what
+    /// happens meanwhile is gathered.
     plan_rest: Option<Instant>,
     /// When the next plan is due although nothing happened.
     next: Option<Instant>,
@@ -121,7 +122,7 @@ impl State {
     /// The plan to make now, if one is due and none is being made: the runs
     /// to hand over, and whether it is a sweep.
     pub fn take_plan(&mut self, now: Instant) -> Option<(Vec<EndedRun>, bool)> {
-        if self.planning || self.plan_after.max(self.plan_rest).is_some_and(|at| at > now) {
+        if self.planning || self.plan_after.max(self.rest()).is_some_and(|at| at > now) {
             return None;
         }
         if self.next_sweep.is_some_and(|at| at <= now) {
@@ -143,6 +144,12 @@ impl State {
     /// The teams that pause, since their steps fail.
     pub fn resting(&self, now: Instant) -> Vec<TeamRef> {
         self.pauses.pausing(now)
+    }
+
+    /// The pause after a plan. With no step under way there is nothing to
+    /// gather, and nothing waits.
+    fn rest(&self) -> Option<Instant> {
+        self.plan_rest.filter(|_| !self.busy.is_empty())
     }
 
     /// `took`: the ended runs that this plan was given.
@@ -302,7 +309,7 @@ impl State {
         if let Some(at) = self.plan_after.filter(|at| *at > now) {
             return at;
         }
-        if let Some(at) = self.plan_rest.filter(|at| self.dirty && *at > now) {
+        if let Some(at) = self.rest().filter(|at| self.dirty && *at > now) {
             return at;
         }
         [self.next, self.next_sweep].into_iter().flatten().min().unwrap_or(far)

@@ -1,10 +1,15 @@
 //! Section c: the whole life of requests.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use agent_teams_host::worker::{Options, Worker};
+use agent_teams_host::agents::runs::Capability;
+use agent_teams_host::contract::{CallError, EndedRun, Plan, TeamRef};
+use agent_teams_host::engine::Plugin;
+use agent_teams_host::worker::{self, Options, Worker};
 use anyhow::{Result, bail};
+use async_trait::async_trait;
 use serde_json::json;
 
 use crate::measure::{Cell, round};
@@ -131,7 +136,8 @@ async fn with_worker(count: usize, owners: usize, requests: usize) -> Result<()>
     let rig = Arc::new(Rig::new(Answer::Bytes(1024)).await?);
     let teams = Arc::new(teams(&rig, count, owners).await?);
     let (ended, signals) = (rig.agents.subscribe(), rig.signals.subscribe());
-    let worker = Worker::start(Arc::new(rig.plugin.clone()), ended, signals, None, Options::default());
+    let counted = Arc::new(Counted { plugin: rig.plugin.clone(), plans: 0.into(), steps: 0.into(), vain: 0.into() });
+    let worker = Worker::start(counted.clone(), ended, signals, None, Options::default());
     let mut cell = Cell::new(format!("backlog {count} × {requests}, by events"));
     let all = {
         let (rig, teams) = (rig.clone(), teams.clone());
@@ -166,8 +172,38 @@ async fn with_worker(count: usize, owners: usize, requests: usize) -> Result<()>
         finished(&rig, team, (requests + requests / 2) as u64).await?;
     }
     per_second(&mut cell, count * requests);
+    cell.note("plans", counted.plans.load(Ordering::Relaxed));
+    cell.note("steps", counted.steps.load(Ordering::Relaxed));
+    cell.note("steps_in_vain", counted.vain.load(Ordering::Relaxed));
     cell.print();
     Ok(())
+}
+
+/// The component as the worker calls it, with a count of its calls.
+struct Counted {
+    plugin: Plugin,
+    plans: AtomicU64,
+    steps: AtomicU64,
+    vain: AtomicU64,
+}
+
+#[async_trait]
+impl worker::Team for Counted {
+    async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError> {
+        self.plans.fetch_add(1, Ordering::Relaxed);
+        self.plugin.plan(ended, sweep, resting).await
+    }
+
+    async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        let changed = self.plugin.advance(team, permit).await?;
+        self.vain.fetch_add(u64::from(!changed), Ordering::Relaxed);
+        Ok(changed)
+    }
+
+    async fn connect(&self, team: &TeamRef, runs: Capability) -> Result<(), CallError> {
+        self.plugin.connect(team, runs).await
+    }
 }
 
 /// Jobs that are not finished, read from the work list itself.
