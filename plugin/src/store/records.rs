@@ -59,6 +59,9 @@ pub struct Team {
     /// The member marked as lead. Absent: only the owner leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
+    /// The team whose public state this one began with. It may be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor_of: Option<String>,
     pub request_id: String,
     /// Digest of what was asked, so that the same request id with another
     /// roster is a conflict.
@@ -112,6 +115,10 @@ pub struct Head {
     pub requests: u32,
     pub receipts: u32,
     pub unfinished: u32,
+    /// Unfinished jobs that need a person. Absent: not counted in this team,
+    /// which an earlier version of this component made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
     /// Entries of the public state.
     #[serde(default)]
     pub entries: u32,

@@ -115,6 +115,11 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         {
             self.db.delete(&keys::slot(number))?;
         }
+        {
+            let mut head = self.head.borrow_mut();
+            let step = i32::from(job.phase.needs_person()) - i32::from(before.needs_person());
+            head.waiting = head.waiting.map(|n| n.saturating_add_signed(step));
+        }
         if job.phase.finished() {
             self.db.delete(&keys::work_entry(self.owner, &job.thread, job.seq))?;
             self.db.delete(&self.keys.input(job.n))?;

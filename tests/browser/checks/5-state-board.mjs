@@ -106,12 +106,18 @@ export const checks = {
     await visitor.ask(team, 'Bo', 'Please collect the facts.');
     await visitor.open(`#/team/${team.id}/search`);
     const box = page.locator('#team-search');
-    for (const [query, hits] of [['数据保护', 1], ['100%', 1], ['"QUOTED"', 1], ['snake_case', 1], ['STORED', 1], ['%', 1], ['nothing like it', 0]]) {
+    const look = async (query) => {
       await box.fill(query);
+      await visitor.painted();
+      await page.locator('.search[aria-busy="false"]').waitFor();
+    };
+    for (const [query, hits] of [['数据保护', 1], ['100%', 1], ['"QUOTED"', 1], ['snake_case', 1], ['STORED', 1], ['%', 1], ['nothing like it', 0]]) {
+      await look(query);
       await page.getByText(hits === 1 ? '1 find' : '0 finds', { exact: true }).waitFor();
       assert.equal(await page.locator('.hit').count(), hits, query);
     }
-    await box.fill('STORED');
+    await visitor.accessible('nothing found');
+    await look('STORED');
     assert.equal(await page.locator('.hit mark').innerText(), 'stored');
     await page.locator('.hit a').click();
     await visitor.until(() => page.evaluate(() => document.activeElement?.classList.contains('job')), 'the job has the focus');

@@ -6,7 +6,7 @@ import { answerOf, busy, sendAnswer, setAnswer } from '../commands.js';
 import { t } from '../i18n.js';
 import { BOUNDS, fault, plain, RESPONSE_BYTES, utf8 } from '../text.js';
 import { boundsText, counter } from './composer.js';
-import { href, said } from './parts.js';
+import { said, talk } from './parts.js';
 
 function submitKeys(event, submit) {
   if (event.isComposing || event.keyCode === 229) return;
@@ -85,7 +85,7 @@ function interrupts(team, job) {
   return html`<div class="ask" role="group" aria-label=${t('answer.interrupt', { name: plain(job.member ?? '') })}>
     <p class="ask-title">${t('answer.stops', { name: plain(job.member ?? '') })}</p>
     ${job.interrupts.map(interrupt)}
-    <p class="inspect"><a href=${href('conversation', job.thread)}>${t('answer.inspect')}</a></p>
+    <p class="inspect"><a href=${talk(job.thread, team)}>${t('answer.inspect')}</a></p>
     ${job.interrupts.length > 1 ? html`<p class="faint">${t('answer.several')}</p>` : nothing}
     <label class="label" for=${id}>${t('answer.json')}</label>
     <textarea id=${id} class="code" rows="3" spellcheck="false" autocomplete="off" .value=${live(answer.text)} aria-invalid=${Boolean(read.wrong)}

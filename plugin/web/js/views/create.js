@@ -138,7 +138,8 @@ export function create() {
       <div class="search-field">${icon('search')}<input id="agent-search" type="search" aria-label=${t('create.search')} placeholder=${t('create.search')}
         .value=${live(query)} @input=${(event) => { query = event.target.value; update(); }} @keydown=${(event) => { if (event.key === 'Enter' && !event.isComposing) event.preventDefault(); }}></div>
       ${catalogue(draft)}</fieldset>
-    ${draft.state?.length ? alertBox('info', t('successor.carries', { n: draft.state.length })) : nothing}
+    ${draft.earlier ? alertBox('info', html`${t('successor.of')} <a href=${href('team', draft.earlier.id)}>${said(draft.earlier.name)}</a>${t('sentence.end')} ${t('successor.carries')}`,
+      button(t('successor.empty'), () => change({ earlier: null }), { kind: 'small' })) : nothing}
     ${error ? alertBox('bad', html`${errorText(error)}${error.field ? html` <code>${error.field}</code>` : nothing}`) : nothing}
     <div class="form-foot"><span class="faint">${t('create.fixed')}</span>
       <button class="button primary" id="create-team" ?disabled=${busy('create')}>${busy('create') ? t('create.making') : t('create.make')}</button></div>

@@ -10,7 +10,7 @@ import { opened, setOpened, state, tell, update } from '../store.js';
 import { cutTo, plain } from '../text.js';
 import { took } from '../time.js';
 import { answerForm } from './answer.js';
-import { alertBox, avatar, because, button, copyText, empty, href, icon, owner, said, status, time } from './parts.js';
+import { alertBox, avatar, because, button, copyText, empty, icon, owner, said, status, summary, talk, time } from './parts.js';
 
 /** Jobs shown at first and added with each "earlier", in whole chains. */
 const STEP = 40;
@@ -76,7 +76,7 @@ function result(team, job, from) {
   if (!job.result.available) {
     if (job.error) return nothing;
     if (job.status === 'cancelled') return html`<p class="no-result">${t('result.cancelled')}</p>`;
-    return html`<p class="no-result">${t('result.gone')} <a href=${href('conversation', job.thread)}>${t('job.conversation')}</a></p>`;
+    return html`<p class="no-result">${t('result.gone')} <a href=${talk(job.thread, team)}>${t('job.conversation')}</a></p>`;
   }
   const text = job.result.text ?? '';
   const folds = long(text, FOLD.result);
@@ -88,7 +88,7 @@ function result(team, job, from) {
       <button type="button" class="sign-button" aria-label=${t('result.copy', { name: plain(from) })} title=${t('text.copy')} @click=${() => copy(text)}>${icon('copy')}</button></div>
     ${prose(job, text, open)}
     ${folds ? foldButton(team, job.id, 'result', open, t('text.moreOfResult', { name: plain(from) })) : nothing}
-    ${job.result.truncated ? html`<p class="note">${t('result.truncated')} <a href=${href('conversation', job.thread)}>${t('job.conversation')}</a></p>` : nothing}
+    ${job.result.truncated ? html`<p class="note">${t('result.truncated')} <a href=${talk(job.thread, team)}>${t('job.conversation')}</a></p>` : nothing}
     ${job.result.truncated === null ? html`<p class="note">${t('result.maybeTruncated')}</p>` : nothing}
   </div>`;
 }
@@ -116,15 +116,16 @@ function details(team, job) {
     [t('job.created'), time(job.created_at)],
     job.completed_at ? [t('job.completed'), html`${time(job.completed_at)}${job.created_at ? html` · ${took(job.created_at, job.completed_at)}` : nothing}`] : null,
   ].filter(Boolean);
-  const open = Boolean(opened(team, `${job.id}/details`));
-  return html`<details class="details" ?open=${open} @toggle=${(event) => {
-      if (event.target.open !== Boolean(opened(team, `${job.id}/details`))) setOpened(team, `${job.id}/details`, event.target.open ? 1 : undefined);
-    }}>
-    <summary>${t('job.details')}</summary>
+  const name = `${job.id}/details`;
+  const keep = (open) => {
+    if (open !== Boolean(opened(team, name))) setOpened(team, name, open ? 1 : undefined);
+  };
+  return html`<details class="details" ?open=${Boolean(opened(team, name))} @toggle=${(event) => keep(event.target.open)}>
+    ${summary(t('job.details'), keep)}
     <dl>${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${job.kind === 'receipt' && job.text ? html`<div class="request-text" dir="auto">${said(job.text)}</div>` : nothing}
     <div class="actions">
-      <a class="button" href=${href('conversation', job.thread)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+      <a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
       ${unfinished(job) && job.status !== 'cancelling' ? button(t('job.cancel'), () => cancelJob(team, job), { kind: 'danger', icon: 'close', disabled: busy(`cancel/${job.id}`) }) : nothing}
     </div>
   </details>`;
@@ -135,7 +136,7 @@ function settle(team, job) {
   const off = busy(`settle/${job.id}`);
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
     <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')}</p>
-    <div class="actions"><a class="button" href=${href('conversation', job.thread)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+    <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
       ${button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off })}
       ${button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off })}</div></div>`;
 }

@@ -3,7 +3,7 @@
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, reconnect } from '../commands.js';
 import { errorText, t } from '../i18n.js';
-import { refreshAll, state, todo } from '../store.js';
+import { asks, refreshAll, refreshTeam, state, todo } from '../store.js';
 import { answerForm } from './answer.js';
 import { jobCard } from './feed.js';
 import { alertBox, because, button, empty, href, icon, said, time } from './parts.js';
@@ -13,6 +13,11 @@ function item(one) {
   if (one.kind === 'reconnect') {
     return html`<li class="todo"><div class="todo-head">${icon('link')}<strong>${t('todo.reconnect')}</strong>${team}</div>
       <p class="why">${because(one.reason)}</p><div class="actions">${button(t('team.reconnect'), () => reconnect(one.team.id), { icon: 'link', disabled: busy(`connect/${one.team.id}`) })}</div></li>`;
+  }
+  if (one.kind === 'loading') {
+    return html`<li class="todo"><div class="todo-head">${icon('chat')}${team}</div>${one.error
+      ? alertBox('bad', errorText(one.error), button(t('retry'), () => refreshTeam(one.team.id)))
+      : html`<p class="faint" role="status">${t('loading')}</p>`}</li>`;
   }
   if (one.kind === 'settle') {
     return html`<li class="todo"><div class="todo-head">${icon('warn')}<strong>${t('todo.settle')}</strong>${team}${time(one.job.created_at)}</div>${jobCard(one.team.id, one.job, true)}</li>`;
@@ -30,7 +35,7 @@ export function now() {
   const items = todo();
   const busyTeams = state.teams.filter((team) => team.unfinished > 0);
   return html`<div class="page narrow"><h1>${t('nav.now')}</h1>
-    ${items.length ? html`<p class="lede">${t('now.lede', { n: items.length })}</p>
+    ${items.length ? html`<p class="lede">${t('now.lede', { n: asks() })}</p>
       <ul class="todos">${repeat(items, (one) => `${one.kind}/${one.team.id}/${one.job?.id ?? ''}`, item)}</ul>` : empty(t('now.none'), t(busyTeams.length ? 'now.working' : 'now.idle'))}
     ${busyTeams.length ? html`<h2 class="section">${t('now.atWork')}</h2><ul class="plain-list">${busyTeams.map((team) => html`<li><a href=${href('team', team.id)}>${said(team.name)}</a> <span class="faint">${t('now.unfinished', { n: team.unfinished })}</span></li>`)}</ul>` : nothing}
   </div>`;

@@ -84,6 +84,13 @@ export const alertBox = (kind, content, actions = nothing) =>
 export const empty = (title, text, more = nothing) =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${more}</div>`;
 
+/**
+ * The summary of a `details` element whose state is kept by `keep`. A press is
+ * kept at once: the element's own event comes later than a reload can.
+ */
+export const summary = (label, keep) =>
+  html`<summary @click=${(event) => keep(!event.currentTarget.parentElement.open)}>${label}</summary>`;
+
 /** Copies a text, also where the clipboard interface is missing. */
 export async function copyText(text) {
   try {
@@ -108,3 +115,6 @@ export async function copyText(text) {
 
 /** Where a hash address leads; parts are encoded. */
 export const href = (...parts) => `#/${parts.map(encodeURIComponent).join('/')}`;
+
+/** Where a conversation is read; `team`: the team that it belongs to. */
+export const talk = (thread, team) => (team ? href('conversation', thread, team) : href('conversation', thread));

@@ -8,7 +8,7 @@ import { errorText, t } from '../i18n.js';
 import { update } from '../store.js';
 import { plain } from '../text.js';
 import { blockerText, ownerOf, setOpenTask, warningText } from './board.js';
-import { alertBox, button, href, said, signButton, time } from './parts.js';
+import { alertBox, button, said, signButton, talk, time } from './parts.js';
 
 /** Counted in UTF-16 units after trimming, as the board counts them. */
 const BOUNDS = { subject: 200, description: 16_384 };
@@ -140,7 +140,7 @@ function history(view, id) {
   return html`<ol class="history" tabindex=${read.events.length > 6 ? 0 : nothing}>${read.events.map((event, i) => {
     const before = read.events[i + 1]?.task;
     return html`<li><span class="faint">${t('state.revision', { n: event.task.revision })}</span> ${changeText(before, event.task, view)}
-      <span class="faint">· ${event.author.kind === 'member' ? html`<a href=${href('conversation', event.author.thread)}>${said(event.author.member ?? event.author.thread)}</a>` : t(event.author.kind === 'lead' ? 'board.lead' : 'history.import')} ${time(event.at)}</span></li>`;
+      <span class="faint">· ${event.author.kind === 'member' ? html`<a href=${talk(event.author.thread, view.id)}>${said(event.author.member ?? event.author.thread)}</a>` : t(event.author.kind === 'lead' ? 'board.lead' : 'history.import')} ${time(event.at)}</span></li>`;
   })}</ol>${read.more ? html`<p class="faint">${t('history.more')}</p>` : nothing}`;
 }
 

@@ -49,7 +49,7 @@ function successor(view) {
     members: team.members.map(({ name, agent }) => ({ name, agent })),
     lead: lead < 0 ? '' : lead,
     key: null,
-    state: (view.state.entries ?? []).filter((entry) => entry.status === 'active').map(({ kind, title, content }) => ({ kind, title, content })),
+    earlier: { id: team.id, name: team.name },
   });
   location.hash = href('new');
 }
