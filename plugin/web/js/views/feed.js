@@ -148,8 +148,13 @@ function failure(job) {
     ${has(key) ? html`<span class="faint">${said(job.error.message)}</span>` : nothing}</div>`;
 }
 
-export function jobCard(team, job, root) {
+/** Why the last thing that a person did about this job failed. */
+export function jobError(job) {
   const error = jobErrors.get(job.id);
+  return error ? alertBox('bad', errorText(error)) : nothing;
+}
+
+export function jobCard(team, job, root) {
   return html`<div class="job ${root ? 'root' : 'step'} ${job.kind}" id="job-${job.id}" data-status=${job.status} tabindex="-1">
     <div class="job-head">${heading(job)}<span class="grow"></span>${status(job)}${time(job.created_at)}</div>
     ${job.kind === 'request' ? requestText(team, job) : nothing}
@@ -158,7 +163,7 @@ export function jobCard(team, job, root) {
     ${result(team, job, job.member ?? nameOf(job.requester))}
     ${failure(job)}
     ${job.note ? html`<p class="note">${said(typeof job.note === 'string' ? job.note : job.note.message ?? '')}</p>` : nothing}
-    ${error ? alertBox('bad', errorText(error)) : nothing}
+    ${jobError(job)}
     ${details(team, job)}
   </div>`;
 }

@@ -5,7 +5,7 @@ import { busy, reconnect } from '../commands.js';
 import { errorText, t } from '../i18n.js';
 import { asks, refreshAll, refreshTeam, state, todo } from '../store.js';
 import { answerForm } from './answer.js';
-import { jobCard } from './feed.js';
+import { jobCard, jobError } from './feed.js';
 import { alertBox, because, button, empty, href, icon, said, time } from './parts.js';
 
 function item(one) {
@@ -23,7 +23,7 @@ function item(one) {
     return html`<li class="todo"><div class="todo-head">${icon('warn')}<strong>${t('todo.settle')}</strong>${team}${time(one.job.created_at)}</div>${jobCard(one.team.id, one.job, true)}</li>`;
   }
   return html`<li class="todo"><div class="todo-head">${icon('chat')}<strong>${t(one.job.question ? 'todo.answer' : 'todo.decide')}</strong>${team}${time(one.job.created_at)}</div>
-    <p class="todo-text" dir="auto">${said(one.job.text.slice(0, 240))}${one.job.text.length > 240 ? '…' : nothing}</p>${answerForm(one.team.id, one.job)}</li>`;
+    <p class="todo-text" dir="auto">${said(one.job.text.slice(0, 240))}${one.job.text.length > 240 ? '…' : nothing}</p>${answerForm(one.team.id, one.job)}${jobError(one.job)}</li>`;
 }
 
 export function now() {
