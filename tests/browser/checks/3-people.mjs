@@ -151,7 +151,8 @@ export const checks = {
     assert.equal(await page.locator('.nav-link .count').innerText(), '1');
     assert.match(await page.title(), /^\(1\) /);
     assert.equal(await page.locator('.team-link', { hasText: 'Asking' }).locator('.count.ask').innerText(), '1');
-    await page.locator('.plain-list', { hasText: 'Quiet' }).getByText('1 job not finished').waitFor();
+    assert.equal(await page.locator('.plain-list li').count(), 1, 'what waits for a person is not at work');
+    await page.locator('.plain-list li', { hasText: 'Quiet' }).getByText('1 job not finished').waitFor();
     await page.locator('.ask textarea').fill('Friendly');
     await page.locator('.ask textarea').press('Control+Enter');
     await page.getByText('Nothing needs you').waitFor();

@@ -98,6 +98,81 @@ export const checks = {
     await page.locator('.column.blocked .task', { hasText: 'Decide' }).waitFor();
   },
 
+  async 'an imported history that breaks off stands above its tasks until it is accepted'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Imported');
+    const record = (id, revision, more = {}) => JSON.stringify({
+      type: 'team/task', seq: 1, time: 1_767_225_600_000,
+      data: { version: 2, teamId: 'root', task: { id, revision, subject: `Old ${id}`, description: 'd', status: 'pending', blockedBy: [], writeScopes: [], ...more } },
+    });
+    const lines = [JSON.stringify({ type: 'session', version: 0, id: 'root', createdAt: 1 }), record('task-1', 1), record('task-2', 1), record('task-2', 7), record('task-3', 1)].join('\n');
+    const sent = await visitor.action('import_tasks', { team_id: team.id, lines });
+    assert.ok(sent.failure ?? sent.import?.failure, JSON.stringify(sent));
+    await visitor.open(`#/team/${team.id}/board`);
+    const banner = page.locator('.board > .alert.bad');
+    await banner.getByText('The imported history could not be read to its end.').waitFor();
+    assert.match(await banner.innerText(), /line 4/);
+    const above = await page.evaluate(() => document.querySelector('.board > .alert.bad').getBoundingClientRect().bottom <= document.querySelector('.columns').getBoundingClientRect().top);
+    assert.ok(above, 'the failure stands above the tasks');
+    assert.deepEqual(await page.locator('.task-subject').allInnerTexts(), ['Old task-1', 'Old task-2'], 'the last valid state');
+    assert.ok(await page.getByRole('button', { name: 'New task' }).isDisabled());
+    await page.locator('.task', { hasText: 'Old task-1' }).click();
+    for (const name of ['Edit', 'Delete']) assert.ok(await page.locator('.task-dialog').getByRole('button', { name }).isDisabled(), name);
+    await page.keyboard.press('Escape');
+    await visitor.accessible('a failed import');
+    await banner.getByRole('button', { name: 'Accept this state' }).click();
+    await banner.waitFor({ state: 'detached' });
+    await page.locator('.task', { hasText: 'Old task-1' }).click();
+    await page.locator('.task-dialog').getByRole('button', { name: 'Complete' }).waitFor({ state: 'detached' });
+    await page.locator('.assign select').selectOption({ label: 'Bo' });
+    await page.locator('.task-dialog').getByRole('button', { name: 'Release' }).click();
+    await page.locator('.task-dialog .history li').nth(2).waitFor();
+    assert.equal((await visitor.action('tasks', { team_id: team.id, task_id: 'task-1' })).task.revision, 3);
+  },
+
+  async 'search pages through everything, keeps to its filters, and follows the team'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    visitor.expectFailures = true;
+    const team = await visitor.team('Many');
+    for (let i = 0; i < 27; i += 1) await visitor.action('send', { team_id: team.id, member_id: team.members[i % 2 ? 'Ada' : 'Bo'].id, request_id: `n${i}`, text: `Offer number ${i}` });
+    await visitor.action('create_task', { team_id: team.id, subject: 'Compare every offer', description: 'd' });
+    await visitor.until(async () => (await visitor.action('get', { team_id: team.id })).team.counts.unfinished === 0, 'all are done');
+    await visitor.open(`#/team/${team.id}/search`);
+    const settled = async () => {
+      await visitor.painted();
+      await page.locator('.search[aria-busy="false"]').waitFor();
+    };
+    await page.locator('#team-search').fill('OFFER');
+    await settled();
+    await page.getByText('21 finds, and more', { exact: true }).waitFor();
+    await page.locator('.hit', { hasText: 'Compare every offer' }).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('28 finds', { exact: true }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0);
+    await visitor.accessible('finds');
+    await picture(page, 'search');
+    // What happens in the team is found without asking again.
+    await visitor.ask(team, 'Cy', 'One more offer');
+    await page.getByText('29 finds', { exact: true }).waitFor();
+    assert.match(await page.locator('.hit').first().innerText(), /Cy[\s\S]*One more offer/);
+    await page.getByLabel('Member', { exact: true }).selectOption({ label: 'Cy' });
+    await settled();
+    await page.getByText('1 find', { exact: true }).waitFor();
+    await page.getByLabel('Status').selectOption({ label: 'Failed' });
+    await settled();
+    await page.getByText('Nothing found').waitFor();
+    // A refusal is shown and can be tried again; what was typed stays.
+    await page.route('**/actions/results', (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: '{"code":"team_busy","detail":"The team is busy; nothing happened."}' }));
+    await page.getByLabel('Status').selectOption({ label: 'Any status' });
+    await page.locator('.search .alert.bad').waitFor();
+    await page.unroute('**/actions/results');
+    await page.locator('.search .alert.bad').getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('1 find', { exact: true }).waitFor();
+    assert.equal(await page.locator('#team-search').inputValue(), 'OFFER');
+  },
+
   async 'search finds requests and results by exact words, also in Chinese, and leads there'({ come }) {
     const visitor = await come();
     const { page } = visitor;

@@ -63,7 +63,7 @@ function requestText(team, job) {
   const folds = long(job.text, FOLD.text);
   const open = !folds || opened(team, `${job.id}/text`);
   return html`<div class="request-text" dir="auto">${said(open ? job.text : `${beginning(job.text, FOLD.text)} …`)}</div>
-    ${folds ? foldButton(team, job.id, 'text', Boolean(open), t('text.moreOfRequest')) : nothing}`;
+    ${folds ? foldButton(team, job.id, 'text', Boolean(open), t(open ? 'text.lessOfRequest' : 'text.moreOfRequest')) : nothing}`;
 }
 
 async function copy(text) {
@@ -87,7 +87,7 @@ function result(team, job, from) {
       <span class="grow"></span>
       <button type="button" class="sign-button" aria-label=${t('result.copy', { name: plain(from) })} title=${t('text.copy')} @click=${() => copy(text)}>${icon('copy')}</button></div>
     ${prose(job, text, open)}
-    ${folds ? foldButton(team, job.id, 'result', open, t('text.moreOfResult', { name: plain(from) })) : nothing}
+    ${folds ? foldButton(team, job.id, 'result', open, t(open ? 'text.lessOfResult' : 'text.moreOfResult', { name: plain(from) })) : nothing}
     ${job.result.truncated ? html`<p class="note">${t('result.truncated')} <a href=${talk(job.thread, team)}>${t('job.conversation')}</a></p>` : nothing}
     ${job.result.truncated === null ? html`<p class="note">${t('result.maybeTruncated')}</p>` : nothing}
   </div>`;

@@ -33,10 +33,12 @@ export function now() {
     return html`<div class="page narrow">${empty(t('now.first'), t('now.firstText'), html`<a class="button primary" href=${href('new')}>${icon('plus')}<span>${t('nav.new')}</span></a>`)}</div>`;
   }
   const items = todo();
-  const busyTeams = state.teams.filter((team) => team.unfinished > 0);
+  // What waits for a person stands above.
+  const atWork = (team) => team.unfinished - team.waiting;
+  const busyTeams = state.teams.filter((team) => team.connected && atWork(team) > 0);
   return html`<div class="page narrow"><h1>${t('nav.now')}</h1>
     ${items.length ? html`<p class="lede">${t('now.lede', { n: asks() })}</p>
       <ul class="todos">${repeat(items, (one) => `${one.kind}/${one.team.id}/${one.job?.id ?? ''}`, item)}</ul>` : empty(t('now.none'), t(busyTeams.length ? 'now.working' : 'now.idle'))}
-    ${busyTeams.length ? html`<h2 class="section">${t('now.atWork')}</h2><ul class="plain-list">${busyTeams.map((team) => html`<li><a href=${href('team', team.id)}>${said(team.name)}</a> <span class="faint">${t('now.unfinished', { n: team.unfinished })}</span></li>`)}</ul>` : nothing}
+    ${busyTeams.length ? html`<h2 class="section">${t('now.atWork')}</h2><ul class="plain-list">${busyTeams.map((team) => html`<li><a href=${href('team', team.id)}>${said(team.name)}</a> <span class="faint">${t('now.unfinished', { n: atWork(team) })}</span></li>`)}</ul>` : nothing}
   </div>`;
 }
