@@ -3,10 +3,10 @@
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, draftOf, sendDraft, sendErrors, setDraft } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { state, update, viewOf } from '../store.js';
 import { BOUNDS, fault, fold, measure, plain } from '../text.js';
-import { alertBox, avatar, icon, said } from './parts.js';
+import { alertBox, avatar, icon, said, why } from './parts.js';
 
 /** The open picker: which team, where the `@` stands, what follows it. */
 let picker = null;
@@ -149,7 +149,7 @@ function errors(team, view, draft) {
   if (error.code) return alertBox('bad', boundsText(error.code.slice(5), draft.text));
   const names = Object.entries(error.failures).map(([id, failure]) => {
     const member = view.team.members.find((one) => one.id === id);
-    return html`<div>${said(member?.name ?? id)}: ${errorText(failure)}</div>`;
+    return html`<div>${said(member?.name ?? id)}: ${why(failure)}</div>`;
   });
   return alertBox('bad', html`<strong>${t('composer.failed')}</strong>${names}`);
 }

@@ -3,11 +3,11 @@
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { ApiError, conversation as read, newId, say } from '../api.js';
 import { load, save } from '../drafts.js';
-import { errorText, language, t } from '../i18n.js';
+import { language, t } from '../i18n.js';
 import { markdown } from '../markdown.js';
 import { state, update } from '../store.js';
 import { fold, plain } from '../text.js';
-import { alertBox, avatar, button, empty, href, icon, owner, said, time } from './parts.js';
+import { alertBox, avatar, button, empty, href, icon, owner, said, time, why } from './parts.js';
 
 let shown = null;
 let timer = 0;
@@ -138,13 +138,13 @@ export function conversation() {
   const place = memberOf(thread);
   const back = place ? href('team', place.team.id) : href('now');
   if (!shown || shown.thread !== thread || (!shown.facts && !shown.error)) return html`<div class="page narrow"><p class="faint" role="status">${t('loading')}</p></div>`;
-  if (!shown.facts) return html`<div class="page narrow"><p><a href=${back}>${icon('back')} ${t('back')}</a></p>${shown.error.code === 'conversation_not_found' ? empty(t('talk.none'), errorText(shown.error)) : alertBox('bad', errorText(shown.error), button(t('retry'), refreshConversation))}</div>`;
+  if (!shown.facts) return html`<div class="page narrow"><p><a href=${back}>${icon('back')} ${t('back')}</a></p>${shown.error.code === 'conversation_not_found' ? empty(t('talk.none'), why(shown.error)) : alertBox('bad', why(shown.error), button(t('retry'), refreshConversation))}</div>`;
   const draft = load(draftName(thread), { text: '', key: null });
   const title = place ? place.member.name : shown.facts.title;
   return html`<div class="page narrow talk">
     <p class="crumbs"><a href=${back}>${icon('back')}${place ? said(place.team.name) : t('nav.now')}</a></p>
     <h1 dir="auto">${said(title)}</h1><p class="lede">${t('talk.lede')} <span class="faint">${said(shown.facts.agent)}</span></p>
-    ${shown.error ? alertBox('bad', errorText(shown.error), button(t('retry'), refreshConversation)) : nothing}
+    ${shown.error ? alertBox('bad', why(shown.error), button(t('retry'), refreshConversation)) : nothing}
     ${shown.messages.length ? html`<h2 class="off-screen">${t('talk.messages')}</h2><ol class="messages" aria-label=${t('talk.messages')}>${repeat(shown.messages, (message) => message.number, (message) => messageRow(message, place))}</ol>` : empty(t('talk.empty'), t('talk.emptyText'))}
     ${shown.facts.active_run ? html`<p class="status busy" role="status"><span class="dot"></span>${t('talk.working', { name: plain(title) })}</p>` : nothing}
     <section class="composer" aria-label=${t('talk.say')}>
@@ -152,7 +152,7 @@ export function conversation() {
       <div class="field-frame"><textarea id="talk-text" rows="2" dir="auto" aria-label=${t('talk.say')} placeholder=${t('talk.say')} .value=${live(draft.text)}
         @input=${(event) => { save(draftName(thread), event.target.value ? { ...draft, text: event.target.value } : null); update(); }}
         @keydown=${(event) => { if (!event.isComposing && event.keyCode !== 229 && (event.metaKey || event.ctrlKey) && event.key === 'Enter') { event.preventDefault(); post(thread); } }}></textarea></div>
-      ${shown.postError ? alertBox('bad', errorText(shown.postError)) : nothing}
+      ${shown.postError ? alertBox('bad', why(shown.postError)) : nothing}
       <div class="composer-foot"><span class="grow"></span>${button(t('composer.send'), () => post(thread), { kind: 'primary', disabled: Boolean(shown.posting) || !fold(draft.text).trim() || Boolean(shown.facts.active_run) })}</div>
     </section></div>`;
 }

@@ -2,11 +2,11 @@
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, createError, createTeam, newTeamOf, setNewTeam } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { loadAgents, state, update } from '../store.js';
 import { BOUNDS, fault, fold, hiddenInName, plain, uniqueLabel } from '../text.js';
 import { boundsText, counter } from './composer.js';
-import { alertBox, avatar, button, href, icon, said } from './parts.js';
+import { alertBox, avatar, button, href, icon, said, why } from './parts.js';
 
 const MIN = 2;
 const MAX = 8;
@@ -64,7 +64,7 @@ const showFault = (found, field, always) => (found[field] && (tried || always) ?
 
 function catalogue(draft) {
   if (state.agentsError) {
-    return alertBox('bad', html`<strong>${t('create.agentsFailed')}</strong> ${errorText(state.agentsError)}`, button(t('retry'), loadAgents, { disabled: state.agentsLoading }));
+    return alertBox('bad', html`<strong>${t('create.agentsFailed')}</strong> ${why(state.agentsError)}`, button(t('retry'), loadAgents, { disabled: state.agentsLoading }));
   }
   if (!state.agents) return html`<p class="faint" role="status">${t('loading')}</p>`;
   if (!state.agents.length) return alertBox('ask', t('create.noAgents'));
@@ -140,7 +140,7 @@ export function create() {
       ${catalogue(draft)}</fieldset>
     ${draft.earlier ? alertBox('info', html`${t('successor.of')} <a href=${href('team', draft.earlier.id)}>${said(draft.earlier.name)}</a>${t('sentence.end')} ${t('successor.carries')}`,
       button(t('successor.empty'), () => change({ earlier: null }), { kind: 'small' })) : nothing}
-    ${error ? alertBox('bad', html`${errorText(error)}${error.field ? html` <code>${error.field}</code>` : nothing}`) : nothing}
+    ${error ? alertBox('bad', html`${why(error)}${error.field ? html` <code>${error.field}</code>` : nothing}`) : nothing}
     <div class="form-foot"><span class="faint">${t('create.fixed')}</span>
       <button class="button primary" id="create-team" ?disabled=${busy('create')}>${busy('create') ? t('create.making') : t('create.make')}</button></div>
   </form></div>`;

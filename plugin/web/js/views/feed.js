@@ -4,13 +4,13 @@
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, cancelJob, jobErrors, settleJob } from '../commands.js';
-import { errorText, has, language, t } from '../i18n.js';
+import { has, language, t } from '../i18n.js';
 import { markdown } from '../markdown.js';
 import { opened, setOpened, state, tell, update } from '../store.js';
 import { cutTo, plain } from '../text.js';
 import { took } from '../time.js';
 import { answerForm } from './answer.js';
-import { alertBox, avatar, because, button, copyText, empty, icon, owner, said, status, summary, talk, time } from './parts.js';
+import { alertBox, avatar, because, button, copyText, empty, icon, owner, said, status, summary, talk, time, why } from './parts.js';
 
 /** Jobs shown at first and added with each "earlier", in whole chains. */
 const STEP = 40;
@@ -151,7 +151,7 @@ function failure(job) {
 /** Why the last thing that a person did about this job failed. */
 export function jobError(job) {
   const error = jobErrors.get(job.id);
-  return error ? alertBox('bad', errorText(error)) : nothing;
+  return error ? alertBox('bad', why(error)) : nothing;
 }
 
 export function jobCard(team, job, root) {

@@ -2,11 +2,11 @@
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, reconnect } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { asks, refreshAll, refreshTeam, state, todo } from '../store.js';
 import { answerForm } from './answer.js';
 import { jobCard, jobError } from './feed.js';
-import { alertBox, because, button, empty, href, icon, said, time } from './parts.js';
+import { alertBox, because, button, empty, href, icon, said, time, why } from './parts.js';
 
 function item(one) {
   const team = html`<a class="todo-team" href=${href('team', one.team.id)}>${said(one.team.name)}</a>`;
@@ -16,7 +16,7 @@ function item(one) {
   }
   if (one.kind === 'loading') {
     return html`<li class="todo"><div class="todo-head">${icon('chat')}${team}</div>${one.error
-      ? alertBox('bad', errorText(one.error), button(t('retry'), () => refreshTeam(one.team.id)))
+      ? alertBox('bad', why(one.error), button(t('retry'), () => refreshTeam(one.team.id)))
       : html`<p class="faint" role="status">${t('loading')}</p>`}</li>`;
   }
   if (one.kind === 'settle') {
@@ -27,7 +27,7 @@ function item(one) {
 }
 
 export function now() {
-  if (state.teamsError && !state.teams) return html`<div class="page narrow">${alertBox('bad', errorText(state.teamsError), button(t('retry'), refreshAll))}</div>`;
+  if (state.teamsError && !state.teams) return html`<div class="page narrow">${alertBox('bad', why(state.teamsError), button(t('retry'), refreshAll))}</div>`;
   if (!state.teams) return html`<div class="page narrow"><p class="faint" role="status">${t('loading')}</p></div>`;
   if (!state.teams.length) {
     return html`<div class="page narrow">${empty(t('now.first'), t('now.firstText'), html`<a class="button primary" href=${href('new')}>${icon('plus')}<span>${t('nav.new')}</span></a>`)}</div>`;

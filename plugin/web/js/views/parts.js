@@ -1,7 +1,7 @@
 // Small pieces that many views use.
 
 import { html, nothing } from '../../vendor/lit-html.js';
-import { has, t } from '../i18n.js';
+import { errorText, has, t } from '../i18n.js';
 import { initials, pieces, plain } from '../text.js';
 import { brief, full } from '../time.js';
 
@@ -12,6 +12,9 @@ export const said = (text) =>
       ? piece.text
       : html`<span class="hidden-char" title=${t('text.hidden', { code: piece.mark })}>${piece.mark}</span>`,
   )}</bdi>`;
+
+/** Why something failed: a refusal may repeat what others wrote. */
+export const why = (error) => said(errorText(error));
 
 export const time = (iso) =>
   iso ? html`<time datetime=${iso} title=${full(iso)}>${brief(iso)}</time>` : nothing;

@@ -3,11 +3,11 @@
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { ask, asks, more, searchOf } from '../find.js';
-import { errorText, has, t } from '../i18n.js';
+import { has, t } from '../i18n.js';
 import { fold, plain } from '../text.js';
 import { reveal } from './feed.js';
 import { setOpenTask } from './board.js';
-import { alertBox, button, empty, href, icon, said, status, time } from './parts.js';
+import { alertBox, button, empty, href, icon, said, status, time, why } from './parts.js';
 
 const AROUND = 90;
 
@@ -56,7 +56,7 @@ export function search(team, view) {
       <select aria-label=${t('search.status')} @change=${(event) => set({ status: event.target.value })}><option value="">${t('search.anyStatus')}</option>${['open', 'completed', 'failed', 'cancelled'].map(
         (kind) => html`<option value=${kind} ?selected=${standing === kind}>${t(kind === 'open' ? 'search.open' : `status.${kind}`)}</option>`)}</select></div>
     <p class="faint" role="status">${!asked ? t('search.hint') : current ? t(found.more ? 'search.foundMore' : 'search.found', { n: count }) : t('search.looking')}</p>
-    ${found.error ? alertBox('bad', errorText(found.error), button(t('retry'), () => set({}))) : nothing}
+    ${found.error ? alertBox('bad', why(found.error), button(t('retry'), () => set({}))) : nothing}
     ${asked && current && !count && !found.error ? empty(t('search.nothing'), t('search.nothingText')) : nothing}
     ${asked ? html`<ul class="hits">${repeat(found.results, (one) => one.job_id, (one) => jobHit(team, view, one))}
       ${entries.map((entry) => entryHit(team, entry, query))}${tasks.map((task) => taskHit(team, task, query))}</ul>

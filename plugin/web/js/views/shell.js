@@ -2,14 +2,14 @@
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { signOut } from '../api.js';
-import { errorText, language, LANGUAGES, t } from '../i18n.js';
+import { language, LANGUAGES, t } from '../i18n.js';
 import { chooseTheme, theme } from '../theme.js';
 import { asks, asksOf, state, update } from '../store.js';
 import { plain } from '../text.js';
 import { conversation } from './conversation.js';
 import { create } from './create.js';
 import { now } from './now.js';
-import { alertBox, button, empty, href, icon, said, signButton } from './parts.js';
+import { alertBox, button, empty, href, icon, said, signButton, why } from './parts.js';
 import { teamPage } from './team.js';
 
 function teamRow(row) {
@@ -28,7 +28,7 @@ function side(relanguage) {
       <span class="drawer-close">${signButton(t('close'), 'close', () => { state.drawer = false; update(); })}</span></div>
     <a class="nav-link" href=${href('now')} aria-current=${state.route.name === 'now' ? 'page' : nothing}>${icon('inbox')}<span class="grow">${t('nav.now')}</span>${waiting ? html`<span class="count ask" title=${t('nav.asks', { n: waiting })}>${waiting}</span>` : nothing}</a>
     <div class="nav-head"><h2>${t('nav.teams')}</h2><a class="sign-button" href=${href('new')} aria-label=${t('nav.new')} title=${t('nav.new')} aria-current=${state.route.name === 'new' ? 'page' : nothing}>${icon('plus')}</a></div>
-    ${state.teams ? html`<ul class="team-links">${repeat(state.teams, (row) => row.id, teamRow)}</ul>` : html`<p class="faint pad">${state.teamsError ? errorText(state.teamsError) : t('loading')}</p>`}
+    ${state.teams ? html`<ul class="team-links">${repeat(state.teams, (row) => row.id, teamRow)}</ul>` : html`<p class="faint pad">${state.teamsError ? why(state.teamsError) : t('loading')}</p>`}
     ${state.teams && !state.teams.length ? html`<p class="faint pad">${t('nav.none')}</p>` : nothing}
     <div class="grow"></div>
     <div class="side-foot"><p class="live ${state.live}"><span class="dot"></span>${t(`live.${state.live}`)}</p>
@@ -50,7 +50,7 @@ export function shell({ relanguage, again }) {
   if (state.phase === 'signed-out') {
     return html`<main class="alone">${empty(t('signIn.title'), t(state.failure?.code === 'user_disabled' ? 'error.user_disabled' : 'signIn.text'), button(t('retry'), again))}<p class="faint"><code>agent-teams serve --print-link</code></p></main>`;
   }
-  if (state.phase === 'failed') return html`<main class="alone">${alertBox('bad', errorText(state.failure), button(t('retry'), again))}</main>`;
+  if (state.phase === 'failed') return html`<main class="alone">${alertBox('bad', why(state.failure), button(t('retry'), again))}</main>`;
   const waiting = asks();
   return html`<a class="skip" href="#main" @click=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>${t('skip')}</a>
     <div class="layout ${state.drawer ? 'drawer-open' : ''}">
@@ -63,5 +63,5 @@ export function shell({ relanguage, again }) {
         <main id="main" tabindex="-1">${(PAGES[state.route.name] ?? now)()}</main>
       </div>
     </div>
-    <div class="notices" role="status" aria-live="polite">${state.notice ? html`<p class="notice ${state.notice.kind}">${state.notice.text}</p>` : nothing}</div>`;
+    <div class="notices" role="status" aria-live="polite">${state.notice ? html`<p class="notice ${state.notice.kind}">${said(state.notice.text)}</p>` : nothing}</div>`;
 }

@@ -1,9 +1,9 @@
 // The team's public state: what members keep together beside their messages.
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
-import { errorText, has, t } from '../i18n.js';
+import { has, t } from '../i18n.js';
 import { opened, refreshParts, setOpened, state } from '../store.js';
-import { alertBox, avatar, button, empty, href, said, summary, talk, time } from './parts.js';
+import { alertBox, avatar, button, empty, href, said, summary, talk, time, why } from './parts.js';
 
 const ORDER = ['objective', 'plan', 'requirement', 'question', 'finding'];
 
@@ -35,7 +35,7 @@ export function stateTab(team, view) {
   if (part.missing) return empty(t('state.missing'), t('missing.text'));
   if (!part.entries) {
     return part.error
-      ? alertBox('bad', errorText(part.error), button(t('retry'), () => refreshParts(view)))
+      ? alertBox('bad', why(part.error), button(t('retry'), () => refreshParts(view)))
       : html`<p class="faint" role="status">${t('loading')}</p>`;
   }
   const active = part.entries.filter((entry) => entry.status === 'active').sort((a, b) => rank(a) - rank(b));
@@ -44,7 +44,7 @@ export function stateTab(team, view) {
     if (open !== Boolean(opened(team, 'archived'))) setOpened(team, 'archived', open ? 1 : undefined);
   };
   return html`<div class="entries">
-    ${part.error ? alertBox('bad', errorText(part.error)) : nothing}
+    ${part.error ? alertBox('bad', why(part.error)) : nothing}
     ${part.left !== null && part.left <= 3 ? alertBox('ask', t('state.left', { n: part.left })) : nothing}
     ${active.length ? html`<ul class="entry-list" aria-label=${t('state.active')}>${repeat(active, (entry) => entry.id, (entry) => entryCard(team, entry))}</ul>` : empty(t('state.empty'), t('state.emptyText'))}
     ${archived.length ? html`<details ?open=${Boolean(opened(team, 'archived'))} @toggle=${(event) => keep(event.target.open)}>
