@@ -68,6 +68,7 @@ export default {
   'create.add': 'Add',
   'create.addAgain': 'Add again',
   'create.addAgent': 'Add {name}',
+  'create.addAgentAgain': 'Add again: {name}',
   'create.remove': 'Remove {name}',
   'create.roster': 'Chosen members',
   'create.label': 'Name of the member with the agent {agent}',

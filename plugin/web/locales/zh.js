@@ -66,6 +66,7 @@ export default {
   'create.add': '添加',
   'create.addAgain': '再次添加',
   'create.addAgent': '添加 {name}',
+  'create.addAgentAgain': '再次添加：{name}',
   'create.remove': '移除 {name}',
   'create.roster': '已选成员',
   'create.label': '智能体 {agent} 的成员名称',

@@ -31,6 +31,51 @@ export const checks = {
     assert.equal(await page.locator('#composer-text').inputValue(), 'kept while the state changes');
   },
 
+  async 'a successor begins with the active public state; without the earlier team it can begin empty'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    visitor.expectFailures = true;
+    const team = await visitor.team('Season', { lead: 'Bo' });
+    await visitor.ask(team, 'Ada', 'Please publish the plan.');
+    await visitor.ask(team, 'Bo', 'Please revise the plan.');
+    const successor = async () => {
+      await page.locator('.menu summary').click();
+      await page.locator('.menu-list').getByRole('button', { name: 'Make a successor' }).click();
+      await page.getByText('A successor of').waitFor();
+    };
+    await visitor.open(`#/team/${team.id}`);
+    await successor();
+    // It is to be looked at first, and stays through a reload.
+    await page.reload();
+    await page.getByText('A successor of').waitFor();
+    assert.equal(await page.locator('#team-name').inputValue(), 'Season 2');
+    assert.equal(await page.locator('.lead-choice input').nth(1).isChecked(), true);
+    await visitor.accessible('a successor');
+    await page.getByRole('button', { name: 'Make the team' }).click();
+    await page.getByRole('heading', { name: 'Season 2' }).waitFor();
+    await page.locator('.side').getByRole('link', { name: 'Season', exact: true }).waitFor();
+    await page.locator('.tabs .state').click();
+    const entry = page.locator('.entry', { hasText: 'Cost review, revised' });
+    assert.match(await entry.innerText(), /revision 1[\s\S]*Include annual costs\.[\s\S]*Published by Bo[\s\S]*Carried over from Season/);
+    // The author's conversation is the earlier team's.
+    await entry.getByRole('link', { name: 'Source conversation' }).click();
+    await page.locator('.crumbs a', { hasText: 'Season' }).waitFor();
+    await page.getByRole('heading', { name: 'Bo' }).waitFor();
+    // Once the earlier team is gone, its entries say so and stay.
+    const second = (await visitor.action('list', {})).teams.find((row) => row.name === 'Season 2');
+    await visitor.open(`#/team/${second.id}`);
+    await successor();
+    assert.equal((await visitor.action('delete', { team_id: team.id })).code, undefined);
+    await visitor.action('delete', { team_id: second.id });
+    await page.getByRole('button', { name: 'Make the team' }).click();
+    await page.locator('.create .alert.bad', { hasText: 'successor_of' }).waitFor();
+    await page.getByRole('button', { name: 'Begin without it' }).click();
+    await page.getByRole('button', { name: 'Make the team' }).click();
+    await page.getByRole('heading', { name: 'Season 3' }).waitFor();
+    await page.locator('.tabs .state').click();
+    await page.getByText('No public state yet').waitFor();
+  },
+
   async 'the board: create, edit, block, assign, complete, reopen, delete, history, a stale edit'({ come, server }) {
     const visitor = await come();
     const { page } = visitor;

@@ -81,7 +81,7 @@ function catalogue(draft) {
         <div class="grow"><div class="agent-name">${said(agent.display_name || agent.name)}${agent.display_name && agent.display_name !== agent.name ? html` <span class="faint">${said(agent.name)}</span>` : nothing}</div>
           <div class="faint">${said(agent.description)}</div></div>
         ${times ? html`<span class="faint">${icon('check')}${times > 1 ? ` ×${times}` : nothing}</span>` : nothing}
-        <button type="button" class="button small" ?disabled=${full} aria-label=${t('create.addAgent', { name: plain(agent.display_name || agent.name) })}
+        <button type="button" class="button small" ?disabled=${full} aria-label=${t(times ? 'create.addAgentAgain' : 'create.addAgent', { name: plain(agent.display_name || agent.name) })}
           @click=${() => add(agent)}>${t(times ? 'create.addAgain' : 'create.add')}</button></li>`;
     })}
   </ul>${found.length ? nothing : html`<p class="faint" role="status">${t('create.noMatch')}</p>`}`;
