@@ -79,6 +79,9 @@ function pretty(value) {
   }
 }
 
+/** A result is sent as a JSON document; a request is somebody's words. */
+const isDocument = (text) => /^\s*\{/.test(text) && pretty(text) !== text;
+
 function author(message, place) {
   const from = message.provenance;
   if (message.role === 'assistant') return { name: place?.member.name ?? shown.facts?.agent ?? '', sign: avatar(place?.member.name ?? shown.facts?.agent, place?.member.id ?? 'agent') };
@@ -95,7 +98,14 @@ const humanText = (text) => html`<div class="request-text" dir="auto" tabindex="
 function human(message) {
   const inner = message.provenance?.kind === 'person' ? undefined : framed(message.text);
   if (inner === undefined) return humanText(message.text);
-  return html`${humanText(pretty(inner))}<details class="call"><summary>${t('talk.whole')}</summary><pre tabindex="0">${said(message.text)}</pre></details>`;
+  return isDocument(inner) ? html`<pre class="document" tabindex="0">${said(pretty(inner))}</pre>` : humanText(inner);
+}
+
+/** What a message of the team carries besides its request or result: all of its text, and where it comes from. */
+function whole(message) {
+  if (message.role !== 'human' || !message.provenance || message.provenance.kind === 'person') return nothing;
+  return html`<details class="call"><summary>${t('talk.whole')}</summary>${framed(message.text) === undefined ? nothing : html`<pre tabindex="0">${said(message.text)}</pre>`}
+    <p>${t('talk.provenance')}</p><pre tabindex="0">${said(JSON.stringify(message.provenance, null, 2))}</pre></details>`;
 }
 
 function messageRow(message, place) {
@@ -107,7 +117,7 @@ function messageRow(message, place) {
   return html`<li class="message ${message.role}"><div class="message-head">${sign}<span class="who">${said(name)}</span>${time(message.created_at)}</div>
     ${message.text ? (message.role === 'assistant' ? prose(message) : human(message)) : nothing}
     ${calls.map((call) => html`<details class="call"><summary>${t('talk.calls')} <code>${said(call.name)}</code></summary><pre tabindex="0">${said(pretty(call.arguments))}</pre></details>`)}
-    ${message.provenance && message.provenance.kind !== 'person' ? html`<details class="call"><summary>${t('talk.provenance')}</summary><pre tabindex="0">${said(JSON.stringify(message.provenance, null, 2))}</pre></details>` : nothing}</li>`;
+    ${whole(message)}</li>`;
 }
 
 const draftName = (thread) => `talk/${thread}`;

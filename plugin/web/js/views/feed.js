@@ -10,7 +10,7 @@ import { opened, setOpened, state, tell, update } from '../store.js';
 import { cutTo, plain } from '../text.js';
 import { took } from '../time.js';
 import { answerForm } from './answer.js';
-import { alertBox, avatar, because, button, copyText, empty, icon, owner, said, status, summary, talk, time, why } from './parts.js';
+import { alertBox, avatar, because, button, copyText, empty, icon, nextTry, owner, said, status, summary, talk, time, why } from './parts.js';
 
 /** Jobs shown at first and added with each "earlier", in whole chains. */
 const STEP = 40;
@@ -135,7 +135,7 @@ function settle(team, job) {
   if (job.status !== 'unknown') return nothing;
   const off = busy(`settle/${job.id}`);
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
-    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')}</p>
+    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')} ${nextTry(job.reason)}</p>
     <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
       ${button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off })}
       ${button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off })}</div></div>`;
@@ -158,7 +158,7 @@ export function jobCard(team, job, root) {
   return html`<div class="job ${root ? 'root' : 'step'} ${job.kind}" id="job-${job.id}" data-status=${job.status} tabindex="-1">
     <div class="job-head">${heading(job)}<span class="grow"></span>${status(job)}${time(job.created_at)}</div>
     ${job.kind === 'request' ? requestText(team, job) : nothing}
-    ${job.reason && job.status !== 'waiting_input' ? html`<p class="why">${because(job.reason)}</p>` : nothing}
+    ${job.reason && !['waiting_input', 'unknown'].includes(job.status) ? html`<p class="why">${because(job.reason)}</p>` : nothing}
     ${answerForm(team, job)}${settle(team, job)}
     ${result(team, job, job.member ?? nameOf(job.requester))}
     ${failure(job)}

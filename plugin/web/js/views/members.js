@@ -22,9 +22,9 @@ function memberRow(team, view, member) {
         document.querySelector('#composer-text')?.focus({ preventScroll: true });
       }}>
       ${avatar(member.name, member.id)}
-      <span class="grow member-text"><span class="member-name"><span class="clip">${said(member.name)}</span>${view.team.lead === member.id ? html`<span class="lead-mark" title=${t('members.lead')}>${icon('star')}<span class="off-screen">${t('members.lead')}</span></span>` : nothing}</span>
-        <span class="member-line"><span class="status ${KIND[member.state] ?? 'quiet'}"><span class="dot"></span>${t(`member.${member.state}`)}</span>
-          <span class="faint clip" title=${agent ? plain(agent.description) : nothing}>${said(agent?.display_name ?? member.agent)}</span></span></span>
+      <span class="grow member-text"><span class="member-name"><span class="clip name">${said(member.name)}</span>${view.team.lead === member.id ? html`<span class="lead-mark" title=${t('members.lead')}>${icon('star')}<span class="off-screen">${t('members.lead')}</span></span>` : nothing}
+          <span class="faint clip agent" title=${agent ? plain(agent.description) : nothing}>${said(agent?.display_name || member.agent)}</span></span>
+        <span class="status ${KIND[member.state] ?? 'quiet'}"><span class="dot"></span>${t(`member.${member.state}`)}</span></span>
     </button>
     ${member.job_id ? html`<a class="sign-button" href=${href('team', team)} aria-label=${t('members.jobOf', { name: plain(member.name) })} title=${t('members.current')} @click=${() => reveal(team, view, member.job_id)}>${icon('arrow')}</a>` : nothing}
     <a class="sign-button" href=${talk(member.thread, team)} aria-label=${t('members.conversationOf', { name: plain(member.name) })} title=${t('members.conversationOf', { name: plain(member.name) })}>${icon('chat')}</a></div>

@@ -41,13 +41,16 @@ export const status = (job) =>
     has(`status.${job.status}`) ? t(`status.${job.status}`) : job.status
   }</span>`;
 
+/** When what waits is tried again, if that is still to come. */
+export const nextTry = (reason) =>
+  reason?.next_at && new Date(reason.next_at) > new Date() ? html` ${t('reason.next')} ${time(reason.next_at)}${t('sentence.end')}` : nothing;
+
 /** Why a job or team waits: known reasons in the viewer's language. */
 export function because(reason) {
   if (!reason) return nothing;
   const key = `reason.${reason.code}`;
   const text = has(key) ? t(key) : reason.message;
-  const next = reason.next_at && new Date(reason.next_at) > new Date() ? html` ${t('reason.next')} ${time(reason.next_at)}.` : nothing;
-  return html`${said(text)}${next}`;
+  return html`${said(text)}${nextTry(reason)}`;
 }
 
 const PATHS = {

@@ -7,8 +7,8 @@ import { load, save } from '../drafts.js';
 import { t } from '../i18n.js';
 import { update } from '../store.js';
 import { plain } from '../text.js';
-import { blockerText, ownerOf, setOpenTask, warningText } from './board.js';
-import { alertBox, button, said, signButton, talk, time, why } from './parts.js';
+import { blockerText, columnOf, ownerOf, setOpenTask, warningText } from './board.js';
+import { alertBox, button, icon, said, signButton, talk, time, why } from './parts.js';
 
 /** Counted in UTF-16 units after trimming, as the board counts them. */
 const BOUNDS = { subject: 200, description: 16_384 };
@@ -167,14 +167,14 @@ function body(team, view, task) {
   }
   return html`<p class="task-description" dir="auto" tabindex=${task.description.length > 600 ? 0 : nothing}>${said(task.description)}</p>
     <dl class="facts">
-      ${row(t('task.state'), html`${t(`task.${task.status}`)}${task.status === 'pending' ? html` · ${t(task.ready ? 'column.ready' : 'column.blocked')}` : nothing}`)}
+      ${row(t('task.state'), html`${task.status === 'deleted' ? t('task.deleted') : t(`column.${columnOf(task)}`)}`)}
       ${row(t('task.owner'), held ? html`${held.sign} ${said(held.name)}` : t('task.nobody'))}
       ${task.blockedBy.length ? row(t('task.blockedBy'), ids(task.blockedBy)) : nothing}
       ${task.openBlockers?.length ? row(t('task.openBlockers'), task.openBlockers.map((one, i) => html`${i ? ', ' : nothing}${blockerText(one)}`)) : nothing}
       ${task.dependants?.length ? row(t('task.dependants'), ids(task.dependants)) : nothing}
       ${task.writeScopes.length ? row(t('task.scopesShort'), task.writeScopes.map((scope) => html`<code class="scope">${said(scope)}</code> `)) : nothing}
     </dl>
-    ${(task.writeScopeWarnings ?? []).map((warning) => html`<p class="warn">${warningText(warning)}</p>`)}
+    ${(task.writeScopeWarnings ?? []).map((warning) => html`<p class="warn task-line">${icon('warn')}${warningText(warning)}</p>`)}
     ${errorBox(task.id)}
     ${act(team, task, view)}
     <h3>${t('task.history')}</h3>${history(view, task.id)}`;
