@@ -109,7 +109,8 @@ fn carry_state(db: &Db, owner: &str, earlier: &str, team: &TeamTx) -> Result<()>
     for old in earlier.state()?.iter().filter(|e| e.entry.status == Status::Active) {
         let id = ids::entry(&team.team.id, &team.team.nonce, &earlier.team.id, &old.entry.id);
         let n = carried.len() as u32 + 1;
-        let entry = state::carry(&old.entry, id, &earlier.team.id, |id| earlier.team.member(id).map(|m| m.name.as_str()));
+        let entry =
+            state::carry(&old.entry, id, &earlier.team.id, |id| earlier.team.member(id).map(|m| m.name.as_str()));
         let new = StateEntry { v: V1, n, entry };
         public_state::store(team, &carried, &new)?;
         carried.push(new);

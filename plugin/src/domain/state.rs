@@ -157,9 +157,10 @@ pub fn decide(entry: &Entry, expected: u32, draft: &Draft, status: Status, by: &
 /// was within the budget stays within it.
 pub fn carry<'n>(entry: &Entry, id: String, team: &str, name: impl Fn(&str) -> Option<&'n str>) -> Entry {
     let author = &entry.edited;
-    let earlier = author.earlier.clone().or_else(|| {
-        Some(Earlier { team: team.into(), member: name(&author.member).unwrap_or_default().into() })
-    });
+    let earlier = author
+        .earlier
+        .clone()
+        .or_else(|| Some(Earlier { team: team.into(), member: name(&author.member).unwrap_or_default().into() }));
     let stamp = Stamp { job: None, earlier, ..author.clone() };
     let draft = Draft { title: entry.title.clone(), content: entry.content.clone() };
     Entry {
@@ -225,6 +226,7 @@ pub fn check_budget(entries: &[Value]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     fn stamp(thread: &str) -> Stamp {
         Stamp { member: "m".into(), thread: thread.into(), job: None, earlier: None, at: 0 }

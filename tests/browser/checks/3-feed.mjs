@@ -72,6 +72,7 @@ export const checks = {
     await visitor.open(`#/team/${team.id}`);
     const form = page.locator('.ask');
     await form.getByText('write_file').waitFor();
+    await picture(page, 'decision');
     assert.deepEqual(JSON.parse(await form.locator('pre').innerText()), { path: 'notes/plan.md', text: 'The plan' });
     assert.equal(await form.locator('textarea').inputValue(), '', 'nothing is proposed');
     const send = form.getByRole('button', { name: 'Send this decision' });

@@ -2,31 +2,34 @@
 // interrupts at once, answers that are not lost, and all of it in one place.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { picture } from '../harness.mjs';
 
 /**
  * A team of an earlier plugin with a job whose run this host does not know:
- * once it is looked for, nobody knows what became of it.
+ * once it is looked for, nobody knows what became of it. Gives its id.
  */
-async function unclear(visitor, id) {
+async function unclear(visitor) {
+  // A host remembers the keys of runs: each has its own.
+  const id = `unclear-${randomBytes(6).toString('hex')}`;
   const members = [['m1', 'Ada', 'planner'], ['m2', 'Bo', 'researcher']].map(([member, name, agent]) => ({ id: `${id}-${member}`, name, agent, thread_id: `${id}-${member}-thread` }));
   const job = {
     id: `${id}-job`, root: `${id}-job`, member_id: members[0].id, thread_id: members[0].thread_id, source: null, kind: 'request', status: 'running', run_id: `${id}-run`,
     text: 'Please publish the announcement.', input: { messages: [{ id: `${id}-message`, content: 'Please publish the announcement.' }] },
   };
-  const made = await visitor.action('import_team', { team: { id, name: id, goal: 'Announce it.', ready: true, members, messages: [], jobs: [job] } });
+  const made = await visitor.action('import_team', { team: { id, name: 'Launch review', goal: 'Announce it.', ready: true, members, messages: [], jobs: [job] } });
   assert.equal(made.outcome, 'imported', JSON.stringify(made));
   await visitor.action('connect', { team_id: id });
   await visitor.until(async () => (await visitor.action('get', { team_id: id })).jobs[0].status === 'unknown', 'nobody knows its outcome');
+  return id;
 }
 
 export const checks = {
   async 'an outcome that nobody knows is settled by a person: as failed, or tried again'({ come }) {
     const visitor = await come();
     const { page } = visitor;
-    await unclear(visitor, 'unclear-one');
-    await unclear(visitor, 'unclear-two');
-    await visitor.open('#/team/unclear-one');
+    const [one, two] = [await unclear(visitor), await unclear(visitor)];
+    await visitor.open(`#/team/${one}`);
     const form = page.locator('.job .ask');
     await form.getByText('Nobody knows what became of this run.').waitFor();
     await page.locator('.member', { hasText: 'Ada' }).getByText('Unclear').waitFor();
@@ -42,7 +45,7 @@ export const checks = {
     await todo.getByRole('button', { name: 'Try again' }).click();
     await todo.waitFor({ state: 'detached' });
     const done = await visitor.until(async () => {
-      const [job] = (await visitor.action('get', { team_id: 'unclear-two', details: true })).jobs;
+      const [job] = (await visitor.action('get', { team_id: two, details: true })).jobs;
       return job.status === 'completed' && job;
     }, 'it is done after all');
     assert.equal(done.result.text, 'Done: it is finished.');

@@ -1,6 +1,7 @@
 // Hostile text in every field: nothing runs, nothing is loaded, layout holds.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { Visitor } from '../harness.mjs';
 
 const ATTACK = '<img src=x onerror="window.hacked=1"> [x](javascript:window.hacked=1) \u202Egnp.exe\u202C zero\u200Bwidth';
@@ -121,8 +122,9 @@ export const checks = {
     await visitor.open(`#/team/${team.id}`);
     await page.locator('#composer-text').fill('my private draft');
     await server.stop();
-    await server.command('users', 'add', 'other');
-    const said = await server.start(['--print-link', '--link-for', 'other']);
+    const name = `other-${randomBytes(4).toString('hex')}`;
+    await server.command('users', 'add', name);
+    const said = await server.start(['--print-link', '--link-for', name]);
     const other = await Visitor.come(browser, server, { from: visitor });
     await other.context.clearCookies();
     other.expectFailures = true;
@@ -136,7 +138,7 @@ export const checks = {
     const none = await other.action('get', { team_id: 'f'.repeat(64) });
     assert.deepEqual(await other.action('get', { team_id: team.id }), none, 'as if it never was');
     assert.equal((await other.action('cancel', { team_id: team.id, job_id: job.id })).code, none.code);
-    const drafts = await other.page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('agent-teams/other/team/') && key.endsWith('/draft')));
+    const drafts = await other.page.evaluate((owner) => Object.keys(localStorage).filter((key) => key.startsWith(`agent-teams/${owner}/team/`) && key.endsWith('/draft')), name);
     assert.deepEqual(drafts, []);
     await other.leave();
   },

@@ -1,10 +1,11 @@
 //! The owner's search over what was asked for and what came of it.
 
+use agent_teams_plugin::app::Caller;
 use agent_teams_plugin::domain::limits;
 use agent_teams_tests::double::Turn;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Team, awkward, bytes, text};
+use crate::desk::{Counting, Desk, Team, act, awkward, bytes, text};
 
 fn results(desk: &Desk, team: &Team, mut filters: Value) -> Value {
     filters["team_id"] = json!(team.id);
@@ -21,7 +22,11 @@ fn requests_of_every_state_are_found_by_their_text_and_by_their_end() {
     let team = desk.team("ann", "core", &["Ada", "Bo"]);
     desk.double.script(
         team.thread(0),
-        [Turn::answer("Straße: 100% \"quoted\" 数据保护"), Turn::Fail("the endpoint broke".into()), Turn::ask("Which?")],
+        [
+            Turn::answer("Straße: 100% \"quoted\" 数据保护"),
+            Turn::Fail("the endpoint broke".into()),
+            Turn::ask("Which?"),
+        ],
     );
     let done = desk.send(&team, 0, "r1", "collect snake_case evidence");
     let failed = desk.send(&team, 0, "r2", "try it");
@@ -42,7 +47,7 @@ fn requests_of_every_state_are_found_by_their_text_and_by_their_end() {
         ("never", &cancelled, "request"),
     ] {
         let found = results(&desk, &team, json!({"query": query}));
-        assert_eq!(ids(&found), [job.clone()], "{query}");
+        assert_eq!(ids(&found), std::slice::from_ref(job), "{query}");
         assert_eq!(found["results"][0]["found"][0]["in"], place, "{query}");
     }
     for query in ["snake*case", "_ase", "nowhere", "Which?"] {
@@ -53,7 +58,10 @@ fn requests_of_every_state_are_found_by_their_text_and_by_their_end() {
     assert_eq!(found, &json!({"in": "result", "before": "", "text": "Straße", "after": ": 100% \"quoted\" 数据保护"}));
     let by = |status: &str| ids(&results(&desk, &team, json!({"status": status})));
     assert_eq!(by("open"), [queued.clone(), waits.clone()]);
-    assert_eq!((by("completed"), by("failed"), by("cancelled")), (vec![done.clone()], vec![failed.clone()], vec![cancelled.clone()]));
+    assert_eq!(
+        (by("completed"), by("failed"), by("cancelled")),
+        (vec![done.clone()], vec![failed.clone()], vec![cancelled.clone()])
+    );
     assert_eq!(ids(&results(&desk, &team, json!({"member_id": "Bo"}))), [cancelled]);
     assert_eq!(ids(&results(&desk, &team, json!({}))).len(), 5);
     assert_eq!(results(&desk, &team, json!({}))["results"][0]["found"], json!([]));
@@ -125,4 +133,32 @@ fn pages_cover_everything_once_and_an_unchanged_team_says_only_that() {
     }
     let other = json!({"team_id": team.id, "query": "find me", "cursor": cursor});
     assert_eq!(desk.action("ann", "history", &other).expect_err("another list").code, "bad_cursor");
+}
+
+#[test]
+fn a_list_costs_the_same_whatever_the_teams_have_done_and_wait_for() {
+    let desk = Desk::default();
+    let teams: Vec<Team> = (0..3).map(|n| desk.team("ann", &format!("t{n}"), &["Ada", "Bo"])).collect();
+    let cost = || {
+        let counting = Counting::new(&desk.host);
+        let caller = Caller { owner: "ann".into(), ..Caller::default() };
+        let listed = act(&counting, &caller, None, "list", &json!({})).expect("lists");
+        let mut waiting: Vec<u64> =
+            listed["teams"].as_array().expect("teams").iter().filter_map(|t| t["waiting"].as_u64()).collect();
+        // Teams of the same millisecond have no order of their own.
+        waiting.sort_unstable();
+        (counting.read.take(), waiting)
+    };
+    let (before, none) = cost();
+    assert_eq!(none, [0, 0, 0]);
+    for team in &teams[..2] {
+        desk.double.script(team.thread(0), [Turn::answer("done"), Turn::ask("Which?")]);
+        for n in 0..30 {
+            desk.send(team, 0, &format!("r{n}"), "work");
+        }
+    }
+    desk.work();
+    let (after, waiting) = cost();
+    assert_eq!(waiting, [0, 1, 1], "the one that asks; those behind it need no person");
+    assert_eq!(after, before);
 }

@@ -29,7 +29,8 @@ fn asked(request_id: &str, earlier: &str, goal: &str) -> Value {
 }
 
 fn succeed(desk: &Desk, owner: &'static str, request_id: &str, earlier: &str) -> Team {
-    let made = desk.action(owner, "create", &asked(request_id, earlier, "Do good work")).expect("the successor is made");
+    let made =
+        desk.action(owner, "create", &asked(request_id, earlier, "Do good work")).expect("the successor is made");
     let members = made["team"]["members"].as_array().expect("members");
     let members = members.iter().map(|m| (text(&m["id"]), text(&m["thread"]))).collect();
     Team { owner, id: text(&made["team"]["id"]), members }
@@ -83,7 +84,10 @@ fn a_successor_begins_with_the_active_state_and_its_authors() {
     desk.work();
     assert!(desk.double.last_input(new.thread(0)).contains("Collect three quotes"));
     assert_eq!(state(&desk, &old), before);
-    assert_eq!(desk.action("ann", "get", &json!({"team_id": old.id})).expect("reads")["team"]["successor_of"], json!(null));
+    assert_eq!(
+        desk.action("ann", "get", &json!({"team_id": old.id})).expect("reads")["team"]["successor_of"],
+        json!(null)
+    );
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn a_creation_that_is_decided_again_or_repeated_after_silence_carries_the_state_
         let desk = Desk::default();
         let old = desk.team("ann", "core", &["Ada", "Bo"]);
         publish(&desk, &old, 0, "k1", "Plan", "One");
-        desk.host.store().fail_commits([fault.clone()]);
+        desk.host.store().fail_commits([fault]);
         let asked = asked("next", &old.id, "Do good work");
         let made = desk.action("ann", "create", &asked).or_else(|e| {
             assert_eq!(e.kind, Kind::Unknown, "{fault:?}");
@@ -144,7 +148,11 @@ fn a_creation_that_is_decided_again_or_repeated_after_silence_carries_the_state_
         });
         let id = text(&made.expect("made")["team"]["id"]);
         let read = desk.action("ann", "state", &json!({"team_id": id})).expect("reads");
-        assert_eq!((&read["state_revision"], read["entries"].as_array().map(Vec::len)), (&json!(1), Some(1)), "{fault:?}");
+        assert_eq!(
+            (&read["state_revision"], read["entries"].as_array().map(Vec::len)),
+            (&json!(1), Some(1)),
+            "{fault:?}"
+        );
     }
 }
 
@@ -184,7 +192,12 @@ fn a_state_at_its_bounds_is_carried_whole_and_the_context_keeps_its_own() {
     let carried = entries(&desk, &new);
     assert_eq!(carried.len(), limits::STATE_ENTRIES);
     assert!(bytes(&json!(carried)) <= used(&desk));
-    let full = desk.member(&new, 0, "publish_team_state", json!({"request_id": "k", "kind": "plan", "title": "t", "content": "c"}));
+    let full = desk.member(
+        &new,
+        0,
+        "publish_team_state",
+        json!({"request_id": "k", "kind": "plan", "title": "t", "content": "c"}),
+    );
     assert_eq!(full.expect_err("full").code, "state_entries");
 
     // A state that fills the context beside a larger goal is refused, whole.

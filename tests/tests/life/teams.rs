@@ -20,6 +20,7 @@ both!(
     rst_4_an_existing_team_is_found_again,
     twenty_teams_an_owner,
     the_list_counts_what_needs_a_person,
+    a_successor_begins_with_the_public_state,
     a_team_made_again_never_meets_its_old_runs,
     a_team_has_two_to_eight_members,
     a_mention_reconnects_its_team,
@@ -45,7 +46,8 @@ fn the_list_counts_what_needs_a_person(w: World) {
     };
     for counted in [true, false] {
         let name = |part: &str| format!("{part}-{counted}");
-        let (team, other) = (w.team_named("ann", &name("one"), &["ada", "bo"]), w.team_named("ann", &name("two"), &["ada", "bo"]));
+        let (team, other) =
+            (w.team_named("ann", &name("one"), &["ada", "bo"]), w.team_named("ann", &name("two"), &["ada", "bo"]));
         if !counted {
             forget(&w);
         }
@@ -72,6 +74,26 @@ fn the_list_counts_what_needs_a_person(w: World) {
         assert_eq!(waiting(&w, &other), 0);
         w.double.durable_keys(true);
     }
+}
+
+fn a_successor_begins_with_the_public_state(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    let entry =
+        json!({"team_id": team.id, "request_id": "p", "kind": "plan", "title": "Plan", "content": "数据 \"first\""});
+    w.tool(&w.caller(&team, 0), "publish_team_state", entry).expect("published");
+    let mut asked = roster("next", &["ada", "bo"]);
+    asked["successor_of"] = json!(team.id);
+    let next = Team::from_answer("ann", &w.action("ann", "create", asked.clone()).expect("made"));
+    let read = w.action("ann", "state", json!({"team_id": next.id})).expect("reads");
+    let carried = &read["entries"][0];
+    assert_eq!((&carried["title"], &carried["content"]), (&json!("Plan"), &json!("数据 \"first\"")));
+    assert_eq!((&carried["created_by"]["team"], &carried["created_by"]["member"]), (&json!(team.id), &json!("ada")));
+    w.send(&next, 0, "r");
+    w.work();
+    assert!(w.double.last_input(next.thread(0)).contains("数据"));
+    asked["request_id"] = json!("theirs");
+    let refusal = refused(w.action("bob", "create", asked), "team_not_found");
+    assert_eq!(refusal.field.as_deref(), Some("successor_of"));
 }
 
 fn lifecycle_12_a_creation_that_stopped_half_way(w: World) {
