@@ -164,6 +164,7 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         parent: from.parent,
         chain: if from.root == n { chain } else { 0 },
         phase: from.phase.clone(),
+        waits: from.phase.needs_person(),
         key: Some(from.id.clone()),
         refused: 0,
         message: from.message.clone(),

@@ -165,6 +165,9 @@ pub struct Job {
     /// The number of the slot that it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
+    /// Counted in the head as one that needs a person.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub waits: bool,
     /// Place in its conversation.
     pub seq: u32,
     /// The idempotency key of its run where it is not derived (imported).
@@ -241,6 +244,7 @@ impl Job {
             phase: Phase::Queued,
             hold: None,
             slot: None,
+            waits: false,
             seq: 0,
             key: None,
             refused: 0,

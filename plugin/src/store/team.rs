@@ -115,10 +115,11 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         {
             self.db.delete(&keys::slot(number))?;
         }
-        {
+        let waits = job.phase.needs_person();
+        if waits != job.waits {
             let mut head = self.head.borrow_mut();
-            let step = i32::from(job.phase.needs_person()) - i32::from(before.needs_person());
-            head.waiting = head.waiting.map(|n| n.saturating_add_signed(step));
+            head.waiting = head.waiting.map(|n| if waits { n + 1 } else { n.saturating_sub(1) });
+            job.waits = waits;
         }
         if job.phase.finished() {
             self.db.delete(&keys::work_entry(self.owner, &job.thread, job.seq))?;
