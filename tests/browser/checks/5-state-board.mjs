@@ -197,7 +197,6 @@ export const checks = {
     await page.getByText('28 finds', { exact: true }).waitFor();
     assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0);
     await visitor.accessible('finds');
-    await picture(page, 'search');
     // What happens in the team is found without asking again.
     await visitor.ask(team, 'Cy', 'One more offer');
     await page.getByText('29 finds', { exact: true }).waitFor();

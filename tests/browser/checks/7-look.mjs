@@ -50,7 +50,7 @@ export const checks = Object.fromEntries(
       for (const [hash, ready, shot] of [
         [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry, .empty', 'state'],
         [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
-        [`#/conversation/${team.members.Ada.thread}`, '.message', 'conversation'],
+        [`#/conversation/${team.members.Ada.thread}/${team.id}`, '.talk h1:text-is("Ada")', 'conversation'],
       ]) {
         await visitor.open(hash);
         await page.locator(ready).first().waitFor();
@@ -79,6 +79,7 @@ export const checks = Object.fromEntries(
       await page.locator('#team-search').fill('the');
       await visitor.painted();
       await page.locator('.search[aria-busy="false"] .hit mark').first().waitFor();
+      if (!name) await picture(page, 'search');
       await visitor.fits('finds');
       await visitor.accessible(`finds ${theme} ${locale} ${width}`);
       assert.equal(await page.evaluate(() => document.documentElement.lang), locale === 'zh-CN' ? 'zh-CN' : 'en');
