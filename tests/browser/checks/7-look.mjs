@@ -50,7 +50,7 @@ export const checks = Object.fromEntries(
       for (const [hash, ready, shot] of [
         [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry, .empty', 'state'],
         [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
-        [`#/conversation/${team.members.Ada.thread}/${team.id}`, '.talk h1:text-is("Ada")', 'conversation'],
+        [`#/conversation/${team.members.Ada.thread}/${team.id}`, '.crumbs a:has-text("Hosting move")', 'conversation'],
       ]) {
         await visitor.open(hash);
         await page.locator(ready).first().waitFor();
