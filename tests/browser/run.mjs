@@ -1,10 +1,14 @@
 // Runs the checks in order and ends with one line; a failed one does not keep
 // the others from running. Arguments: names of checks to run.
+//
+// BROWSER_TIMES=10 runs each as often, to find one that fails now and then;
+// BROWSER_FAULTS=FOLDER keeps pictures of what failed.
 
 import { readdir } from 'node:fs/promises';
 import { launch, Server, Visitor } from './harness.mjs';
 
 const wanted = process.argv.slice(2);
+const times = Number(process.env.BROWSER_TIMES ?? 1);
 const files = (await readdir(new URL('checks/', import.meta.url))).filter((name) => name.endsWith('.mjs')).sort();
 const server = await Server.make();
 const browser = await launch();
@@ -22,8 +26,32 @@ async function clear() {
   }
 }
 
-/** How often a check is tried before it counts as failed. */
-const TRIES = 3;
+/** Runs one check; gives what went wrong, or nothing. */
+async function run(title, check) {
+  const began = Date.now();
+  const opened = [];
+  const come = async (options = {}) => {
+    const visitor = await Visitor.come(browser, server, { from: first, ...options });
+    opened.push(visitor);
+    await visitor.page.goto(server.page());
+    return visitor;
+  };
+  try {
+    await check({ server, browser, come });
+    for (const visitor of opened) await visitor.leave();
+    console.log(`ok    ${title} (${Date.now() - began} ms)`);
+    return true;
+  } catch (error) {
+    console.log(`FAIL  ${title}\n${error.stack ?? error}`);
+    for (const [i, visitor] of opened.entries()) {
+      if (visitor.faults.length) console.log(visitor.faults.join('\n'));
+      if (process.env.BROWSER_FAULTS) await visitor.page.screenshot({ path: `${process.env.BROWSER_FAULTS}/${title.replaceAll(/\W+/g, '-')}-${i}.png` }).catch(() => {});
+      await visitor.context.close().catch(() => {});
+    }
+    if (server.child.exitCode !== null || server.child.signalCode) await server.start();
+    return false;
+  }
+}
 
 let good = 0;
 const bad = [];
@@ -33,36 +61,10 @@ try {
     for (const [name, check] of Object.entries(checks)) {
       const title = `${file.replace('.mjs', '')} · ${name}`;
       if (wanted.length && !wanted.some((word) => title.includes(word))) continue;
-      for (let tries = 1; ; tries += 1) {
-        const began = Date.now();
-        const opened = [];
-        const come = async (options = {}) => {
-          const visitor = await Visitor.come(browser, server, { from: first, ...options });
-          opened.push(visitor);
-          await visitor.page.goto(server.page());
-          return visitor;
-        };
-        try {
-          await check({ server, browser, come });
-          for (const visitor of opened) await visitor.leave();
-          good += 1;
-          console.log(`ok    ${title} (${Date.now() - began} ms${tries > 1 ? `, at try ${tries}` : ''})`);
-          break;
-        } catch (error) {
-          // A browser on a busy machine is late now and then: what fails is
-          // looked at again from the start, and both are told.
-          const last = tries === TRIES;
-          if (last) bad.push(title);
-          console.log(`${last ? 'FAIL ' : 'again'} ${title}\n${error.stack ?? error}`);
-          for (const [i, visitor] of opened.entries()) {
-            if (visitor.faults.length) console.log(visitor.faults.join('\n'));
-            if (process.env.BROWSER_FAULTS) await visitor.page.screenshot({ path: `${process.env.BROWSER_FAULTS}/${title.replaceAll(/\W+/g, '-')}-${tries}-${i}.png` }).catch(() => {});
-            await visitor.context.close().catch(() => {});
-          }
-          if (server.child.exitCode !== null || server.child.signalCode) await server.start();
-          if (last) break;
-          await clear();
-        }
+      for (let n = 1; n <= times; n += 1) {
+        if (await run(title, check)) good += 1;
+        else bad.push(title);
+        if (n < times) await clear();
       }
     }
     await clear();

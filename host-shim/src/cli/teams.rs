@@ -36,6 +36,9 @@ enum Command {
         /// The member that leads.
         #[arg(long, value_name = "NAME")]
         lead: Option<String>,
+        /// Begin with the active public state of this team: its id or its name.
+        #[arg(long, value_name = "TEAM")]
+        successor_of: Option<String>,
         /// Makes a repetition safe: the same id makes the team once [default: a new one].
         #[arg(long, value_name = "ID")]
         request_id: Option<String>,
@@ -67,12 +70,15 @@ pub async fn run(place: &Place, args: Teams, output: &Output) -> Result<Exit, Fa
             let answer = client.get("/api/agents").await?;
             output.answer(&answer, || view::agents(output, &answer));
         }
-        Command::Create { name, goal, members, lead, request_id } => {
+        Command::Create { name, goal, members, lead, successor_of, request_id } => {
             let members = members.iter().map(|member| member_of(member)).collect::<Result<Vec<_>, _>>()?;
             let mut payload =
                 json!({ "request_id": request_id_or_new(request_id)?, "name": name, "goal": goal, "members": members });
             if let Some(lead) = lead {
                 payload["lead"] = lead.into();
+            }
+            if let Some(earlier) = successor_of {
+                payload["successor_of"] = find::team(&client, &earlier).await?.into();
             }
             let answer = client.write("create", payload).await?;
             output.answer(&answer, || view::team(output, &answer));

@@ -3,17 +3,19 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::object::Object;
-use super::{Ctx, connect, delete, get, topic};
+use super::{Ctx, connect, delete, get, public_state, topic};
 use crate::domain::error::{Error, Result};
+use crate::domain::state::{self, Status};
 use crate::domain::{ids, limits, text};
 use crate::host::Level;
-use crate::store::records::{Head, Member, Team, V1};
-use crate::store::{keys, stored, transact};
+use crate::store::records::{Head, Member, StateEntry, Team, V1};
+use crate::store::{Db, TeamTx, keys, stored, transact};
 
 /// Makes a team of 2 to 8 members. The same request id with the same content
 /// answers with the team that it made; with other content it is a conflict.
@@ -32,6 +34,13 @@ pub struct Create {
     /// owner does.
     #[serde(default)]
     pub lead: Option<String>,
+    /// The id of one of your teams that this one succeeds: its active public
+    /// state is copied in the same commit, each entry with the author of its
+    /// text and that team. Archived entries, requests and tasks stay there.
+    /// Absent: the public state is empty. The earlier team does not change and
+    /// may be deleted afterwards.
+    #[serde(default)]
+    pub successor_of: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -49,6 +58,7 @@ struct Checked {
     goal: String,
     members: Vec<(String, String)>,
     lead: Option<usize>,
+    successor_of: Option<String>,
     digest: String,
 }
 
@@ -84,8 +94,28 @@ fn check(create: &Create) -> Result<Checked> {
     };
     let roster = serde_json::to_string(&members).unwrap_or_default();
     let lead_place = lead.map(|l| l.to_string()).unwrap_or_default();
-    let digest = ids::digest("create", &[&name, &goal, &roster, &lead_place]);
-    Ok(Checked { request_id, name, goal, members, lead, digest })
+    let successor_of = create.successor_of.as_deref().map(text::trim).filter(|t| !t.is_empty()).map(String::from);
+    let mut asked: Vec<&str> = alloc::vec![&name, &goal, &roster, &lead_place];
+    asked.extend(successor_of.as_deref());
+    let digest = ids::digest("create", &asked);
+    Ok(Checked { request_id, name, goal, members, lead, successor_of, digest })
+}
+
+/// Copies the active public state of an earlier team of the same owner into
+/// the new one, within all its bounds.
+fn carry_state(db: &Db, owner: &str, earlier: &str, team: &TeamTx) -> Result<()> {
+    let earlier = TeamTx::load(db, owner, earlier).map_err(|e| e.at("successor_of"))?;
+    let mut carried: Vec<StateEntry> = Vec::new();
+    for old in earlier.state()?.iter().filter(|e| e.entry.status == Status::Active) {
+        let id = ids::entry(&team.team.id, &team.team.nonce, &earlier.team.id, &old.entry.id);
+        let n = carried.len() as u32 + 1;
+        let entry =
+            state::carry(&old.entry, id, &earlier.team.id, |id| earlier.team.member(id).map(|m| m.name.as_str()));
+        let new = StateEntry { v: V1, n, entry };
+        public_state::store(team, &carried, &new)?;
+        carried.push(new);
+    }
+    Ok(())
 }
 
 /// Creates the team, then ensures its members' conversations. A failure of
@@ -141,13 +171,18 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
             nonce: nonce.clone(),
             lead: checked.lead.map(|place| members[place].id.clone()),
             members,
+            successor_of: checked.successor_of.clone(),
             request_id: checked.request_id.clone(),
             digest: checked.digest.clone(),
             created_at: now,
         };
-        let head = Head { v: V1, revision: 1, ..Head::default() };
-        db.put(&keys.team(), &team)?;
-        db.put(&keys.head(), &head)?;
+        let head = RefCell::new(Head { v: V1, revision: 1, waiting: Some(0), ..Head::default() });
+        let team = TeamTx { db, owner, keys, team, head };
+        if let Some(earlier) = &checked.successor_of {
+            carry_state(db, owner, earlier, &team)?;
+        }
+        db.put(&team.keys.team(), &team.team)?;
+        db.put(&team.keys.head(), &*team.head.borrow())?;
         db.put_text(&keys::list_entry(owner, now, &id), "{}")?;
         Ok(true)
     })?;

@@ -105,6 +105,18 @@ fn open_cursor(ctx: Ctx, team: &TeamTx, given: &str) -> Result<u32> {
     n.filter(|n| (1..=team.head.borrow().jobs).contains(n)).ok_or_else(bad_cursor)
 }
 
+/// What `make` makes, with the team's revision; or no more than that nothing
+/// changed since the revision that the caller has.
+pub fn unless_unchanged(team: &TeamTx, known: Option<u64>, make: impl FnOnce() -> Result<Value>) -> Result<Value> {
+    let revision = team.head.borrow().revision;
+    if known == Some(revision) {
+        return Ok(json!({"unchanged": true, "revision": revision}));
+    }
+    let mut reply = make()?;
+    reply["revision"] = json!(revision);
+    Ok(reply)
+}
+
 /// The one answer for a cursor that is not of this list.
 pub fn bad_cursor() -> Error {
     Error::invalid(

@@ -45,6 +45,7 @@ pub struct ReadTeamHistory {
 }
 
 /// Pages through a team's shared messages, newest first, at most the last 100.
+/// `revision` is the team's: given back, an unchanged team answers only that.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
@@ -64,6 +65,10 @@ pub struct History {
     /// The `next_cursor` of the page before.
     #[serde(default, deserialize_with = "optional")]
     pub cursor: Option<String>,
+    /// The revision that the caller has: if nothing changed since, the answer
+    /// says so and no more.
+    #[serde(default, deserialize_with = "optional")]
+    pub revision: Option<u64>,
 }
 
 /// What a page is asked for, whichever tool asks.
@@ -73,6 +78,8 @@ pub struct Asked<'a> {
     pub member_id: Option<&'a str>,
     pub job_id: Option<&'a str>,
     pub query: Option<&'a str>,
+    /// A filter that only this list has.
+    pub other: &'static str,
     pub limit: Option<u32>,
     pub cursor: Option<&'a str>,
 }
@@ -101,6 +108,7 @@ impl<'a> Filters<'a> {
                 member.as_deref().unwrap_or(""),
                 job.as_ref().map_or("", |j| &j.id),
                 asked.query.map_or("", |q| text::trim(q)),
+                asked.other,
             ],
         );
         Ok(Self { tool: asked.tool, member, job: job.map(|j| j.n), query, limit, digest, cursor: asked.cursor })
@@ -145,6 +153,7 @@ pub fn read_team_history(ctx: Ctx, args: &ReadTeamHistory) -> Result<Value> {
         member_id: args.member_id.as_deref(),
         job_id: args.job_id.as_deref(),
         query: args.query.as_deref(),
+        other: "",
         limit: args.limit,
         cursor: args.cursor.as_deref(),
     };
@@ -162,10 +171,14 @@ pub fn history(ctx: Ctx, args: &History) -> Result<Value> {
         member_id: args.member_id.as_deref(),
         job_id: args.job_id.as_deref(),
         query: args.query.as_deref(),
+        other: "",
         limit: args.limit,
         cursor: args.cursor.as_deref(),
     };
-    read(ctx.host, |db| page(ctx, &TeamTx::load(db, ctx.owner(), &args.team_id)?, &asked))
+    read(ctx.host, |db| {
+        let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
+        get::unless_unchanged(&team, args.revision, || page(ctx, &team, &asked))
+    })
 }
 
 fn page(ctx: Ctx, team: &TeamTx, asked: &Asked) -> Result<Value> {

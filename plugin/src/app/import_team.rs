@@ -111,6 +111,7 @@ fn store(db: &Db, owner: &str, imported: &Imported, nonce: &str, now: u64) -> Re
             })
             .collect(),
         lead: None,
+        successor_of: None,
         request_id: imported.id.clone(),
         digest: imported.digest.clone(),
         created_at,
@@ -124,6 +125,7 @@ fn store(db: &Db, owner: &str, imported: &Imported, nonce: &str, now: u64) -> Re
         requests: count(JobKind::Request),
         receipts: count(JobKind::Receipt),
         unfinished: imported.jobs.iter().filter(|j| !j.phase.finished()).count() as u32,
+        waiting: Some(imported.jobs.iter().filter(|j| j.phase.needs_person()).count() as u32),
         ..Head::default()
     };
     db.put(&at.team(), &team)?;
@@ -162,6 +164,7 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
         parent: from.parent,
         chain: if from.root == n { chain } else { 0 },
         phase: from.phase.clone(),
+        waits: from.phase.needs_person(),
         key: Some(from.id.clone()),
         refused: 0,
         message: from.message.clone(),

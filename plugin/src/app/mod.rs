@@ -29,6 +29,7 @@ pub mod publish_state;
 pub mod read_context;
 pub mod read_result;
 pub mod read_state;
+pub mod results;
 pub mod resume;
 pub mod search;
 pub mod search_results;

@@ -18,7 +18,7 @@ use crate::store::records::{Member, StateEntry};
 /// job.
 pub fn stamp(ctx: Ctx, team: &TeamTx, me: &Member, now: u64) -> Result<Stamp> {
     let job = send::executing(team.db, team, &me.thread, send::own_run(ctx, me))?;
-    Ok(Stamp { member: me.id.clone(), thread: me.thread.clone(), job: job.map(|j| j.id), at: now })
+    Ok(Stamp { member: me.id.clone(), thread: me.thread.clone(), job: job.map(|j| j.id), earlier: None, at: now })
 }
 
 /// An entry as everybody sees it.

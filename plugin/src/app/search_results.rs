@@ -58,6 +58,7 @@ pub fn search_team_results(ctx: Ctx, args: &SearchTeamResults) -> Result<Value> 
         member_id: args.member_id.as_deref(),
         job_id: args.job_id.as_deref(),
         query: args.query.as_deref(),
+        other: "",
         limit: args.limit,
         cursor: args.cursor.as_deref(),
     };
@@ -65,46 +66,65 @@ pub fn search_team_results(ctx: Ctx, args: &SearchTeamResults) -> Result<Value> 
         let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
         speaker(ctx, &team)?;
         let filters = Filters::check(&team, &asked)?;
-        let newest = team.head.borrow().jobs;
-        let from = filters.anchor(ctx, &team)?.map_or(newest, |anchor| anchor.min(newest + 1).saturating_sub(1));
-        let mut found = Page::new(filters.limit);
-        let mut last = 0;
-        let more = fill(&team, &filters, from, |record, n| {
-            let taken = found.push(record);
-            last = if taken { n } else { last };
-            taken
-        })?;
-        let mut reply = json!({"results": found.records, "cursor_expired": false});
-        if more {
-            reply["next_cursor"] = json!(filters.after(ctx, &team, last));
-        }
-        Ok(reply)
+        page(ctx, &team, &filters, |job| {
+            if job.kind != JobKind::Request || !job.phase.finished() {
+                return Ok(None);
+            }
+            let task = team.text(job.n)?;
+            let body = read_result::body(&team, job)?;
+            let hit = filters.found_in(&task) || filters.found_in(answer(job, &body));
+            Ok(hit.then(|| record(&team, job, &task, &body)))
+        })
     })
+}
+
+/// What a job's end says: the answer, or why there is none.
+pub fn answer<'a>(job: &'a Job, body: &'a Body) -> &'a str {
+    match body {
+        Body::Answer(answer) => answer,
+        Body::None(_) => job.failure.as_ref().map_or("", |f| f.message.as_str()),
+    }
+}
+
+/// A page of the jobs that pass the filters and of which `make` makes a
+/// record, newest first.
+pub fn page(ctx: Ctx, team: &TeamTx, filters: &Filters, make: impl Fn(&Job) -> Result<Option<Value>>) -> Result<Value> {
+    let newest = team.head.borrow().jobs;
+    let from = filters.anchor(ctx, team)?.map_or(newest, |anchor| anchor.min(newest + 1).saturating_sub(1));
+    let mut found = Page::new(filters.limit);
+    let mut last = 0;
+    let more = fill(team, filters, from, make, |record, n| {
+        let taken = found.push(record);
+        last = if taken { n } else { last };
+        taken
+    })?;
+    let mut reply = json!({"results": found.records, "cursor_expired": false});
+    if more {
+        reply["next_cursor"] = json!(filters.after(ctx, team, last));
+    }
+    Ok(reply)
 }
 
 /// Hands over the records from job `from` downwards until one is not taken.
 /// True: one was not.
-fn fill(team: &TeamTx, filters: &Filters, from: u32, mut take: impl FnMut(Value, u32) -> bool) -> Result<bool> {
-    // Receipts and unfinished requests lie between: look a chunk at a time.
+fn fill(
+    team: &TeamTx,
+    filters: &Filters,
+    from: u32,
+    make: impl Fn(&Job) -> Result<Option<Value>>,
+    mut take: impl FnMut(Value, u32) -> bool,
+) -> Result<bool> {
+    // What is not asked for lies between: look a chunk at a time.
     let mut high = filters.job.map_or(from, |n| from.min(n));
     while high > 0 {
         let low = high.saturating_sub(CHUNK) + 1;
         let numbers: Vec<String> = (low..=high).rev().map(|n| team.keys.job(n)).collect();
         let jobs: Vec<Option<Job>> = team.db.get_many(&numbers)?;
         for job in jobs.into_iter().flatten() {
-            if job.kind != JobKind::Request || !job.phase.finished() || !filters.takes(&job) {
-                continue;
-            }
-            let task = team.text(job.n)?;
-            let body = read_result::body(team, &job)?;
-            let searched = match &body {
-                Body::Answer(answer) => answer.as_str(),
-                Body::None(_) => job.failure.as_ref().map_or("", |f| f.message.as_str()),
-            };
-            if !filters.found_in(&task) && !filters.found_in(searched) {
-                continue;
-            }
-            if !take(record(team, &job, &task, &body), job.n) {
+            if filters.takes(&job)
+                && let Some(record) = make(&job)?
+                && !take(record, job.n)
+            {
                 return Ok(true);
             }
         }

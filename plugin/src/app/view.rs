@@ -11,7 +11,7 @@ use super::Ctx;
 use crate::domain::error::Result;
 use crate::domain::job::{Phase, Source, Wait};
 use crate::domain::{limits, text, time};
-use crate::store::records::{Job, Need, Team, Work};
+use crate::store::records::{Head, Job, Need, Team, Work};
 use crate::store::{TeamTx, keys, parse};
 
 /// Whether this process holds a capability for the team.
@@ -19,22 +19,26 @@ pub fn connected(ctx: Ctx, team: &str) -> bool {
     ctx.host.lookup(ctx.owner(), team).is_some()
 }
 
+/// Why a team does not work: null while it is ready and connected.
+pub fn disconnected(head: &Head, connected: bool) -> Value {
+    if head.ready && connected {
+        return Value::Null;
+    }
+    match &head.disconnect {
+        Some(d) => json!({"code": d.code, "message": d.message, "next_at": time::rfc3339(d.next_at)}),
+        None => json!({
+            "code": "not_connected",
+            "message": "This process holds no capability for the team. Reconnect it, and its work goes on.",
+            "next_at": null,
+        }),
+    }
+}
+
 /// A team with its members and counts.
 pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     let head = t.head.borrow();
     let connected = connected(ctx, &t.team.id);
-    let reason = if !head.ready || !connected {
-        Some(match &head.disconnect {
-            Some(d) => json!({"code": d.code, "message": d.message, "next_at": time::rfc3339(d.next_at)}),
-            None => json!({
-                "code": "not_connected",
-                "message": "This process holds no capability for the team. Reconnect it, and its work goes on.",
-                "next_at": null,
-            }),
-        })
-    } else {
-        None
-    };
+    let reason = disconnected(&head, connected);
     let mut members = Vec::new();
     for member in &t.team.members {
         let (state, job) = member_state(t, &member.thread)?;
@@ -46,7 +50,7 @@ pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     Ok(json!({
         "id": t.team.id, "name": t.team.name, "goal": t.team.goal, "revision": head.revision, "ready": head.ready,
         "connected": connected, "reason": reason, "created_at": time::rfc3339(t.team.created_at), "lead": t.team.lead,
-        "state_revision": head.state_revision,
+        "successor_of": t.team.successor_of, "state_revision": head.state_revision,
         "members": members,
         "counts": {
             "requests": head.requests, "receipts": head.receipts,

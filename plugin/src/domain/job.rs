@@ -176,6 +176,11 @@ impl Phase {
         )
     }
 
+    /// Goes on only when a person answers or settles it.
+    pub fn needs_person(&self) -> bool {
+        matches!(self, Phase::Waiting { .. } | Phase::Unknown { .. })
+    }
+
     /// Asks for a slot.
     pub fn wants_slot(&self) -> bool {
         matches!(self, Phase::Queued | Phase::Answered { .. })

@@ -62,7 +62,21 @@ pub struct Stamp {
     /// The job that the conversation executed. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// Where an entry that was carried over from an earlier team was written.
+    /// Absent: in this team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     pub at: u64,
+}
+
+/// The author of a text in an earlier team of the same owner: told by value,
+/// since that team may be deleted while its successor lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The earlier team's id.
+    pub team: String,
+    /// The name that the author had there.
+    pub member: String,
 }
 
 /// The latest version of an entry.
@@ -135,11 +149,41 @@ pub fn decide(entry: &Entry, expected: u32, draft: &Draft, status: Status, by: &
     if latest { Decision::Repeated } else { Decision::Conflict }
 }
 
+/// The entry as a successor of `team` takes it over: the text as it stands, as
+/// a publication of its own, with the author and the place of that text.
+/// `name` gives the name of a member of `team`.
+///
+/// As [`project`] shows it, it takes no more bytes than it did there, so what
+/// was within the budget stays within it.
+pub fn carry<'n>(entry: &Entry, id: String, team: &str, name: impl Fn(&str) -> Option<&'n str>) -> Entry {
+    let author = &entry.edited;
+    let earlier = author
+        .earlier
+        .clone()
+        .or_else(|| Some(Earlier { team: team.into(), member: name(&author.member).unwrap_or_default().into() }));
+    let stamp = Stamp { job: None, earlier, ..author.clone() };
+    let draft = Draft { title: entry.title.clone(), content: entry.content.clone() };
+    Entry {
+        id,
+        status: Status::Active,
+        revision: 1,
+        published: draft.publication(entry.kind),
+        created: stamp.clone(),
+        edited: stamp,
+        ..entry.clone()
+    }
+}
+
 /// The entry as tools, context and page show it. `name` gives a member's name.
+/// An author from an earlier team is told by that `team` and the name there.
 pub fn project<'n>(entry: &Entry, name: impl Fn(&str) -> Option<&'n str>) -> Value {
     let stamp = |stamp: &Stamp| {
+        let at = time::rfc3339(stamp.at);
+        if let Some(from) = &stamp.earlier {
+            return json!({"team": from.team, "member": from.member, "thread": stamp.thread, "at": at});
+        }
         let mut value = json!({
-            "member_id": stamp.member, "member": name(&stamp.member), "thread": stamp.thread, "at": time::rfc3339(stamp.at),
+            "member_id": stamp.member, "member": name(&stamp.member), "thread": stamp.thread, "at": at,
         });
         if let Some(job) = &stamp.job {
             value["job_id"] = json!(job);
@@ -182,9 +226,10 @@ pub fn check_budget(entries: &[Value]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     fn stamp(thread: &str) -> Stamp {
-        Stamp { member: "m".into(), thread: thread.into(), job: None, at: 0 }
+        Stamp { member: "m".into(), thread: thread.into(), job: None, earlier: None, at: 0 }
     }
 
     fn entry() -> Entry {
@@ -229,6 +274,28 @@ mod tests {
         assert_eq!(decide(&third, 1, &draft("x"), Status::Active, &stamp("b")), Decision::Conflict);
         // A publication is no update: nothing repeats it here.
         assert_eq!(decide(&entry(), 0, &draft("c"), Status::Active, &stamp("a")), Decision::Conflict);
+    }
+
+    #[test]
+    fn a_carried_entry_names_its_author_and_takes_no_more_room() {
+        let name = |id: &str| (id == "m-0123456789abcdef0123456789abcdef").then_some("Ada \"A\"");
+        let size = |e: &Entry| project(e, name).to_string().len();
+        let team = "team-0123456789abcdef0123456789abcdef";
+        let mut old = entry();
+        old.created.member = "m-0123456789abcdef0123456789abcdef".into();
+        old.edited = old.created.clone();
+        for revision in [1, 2, 10] {
+            old.revision = revision;
+            let carried = carry(&old, "s-2".into(), team, name);
+            assert!(size(&carried) <= size(&old), "revision {revision}");
+            let told = project(&carried, |_| None);
+            assert_eq!(told["created_by"]["team"], team);
+            assert_eq!(told["created_by"]["member"], "Ada \"A\"");
+            assert_eq!((&told["revision"], told.get("edited_by")), (&json!(1), None));
+            // Carried again unchanged, it is still that member's text.
+            let again = carry(&carried, "s-3".into(), "team-other", |_| None);
+            assert_eq!(again.created, carried.created);
+        }
     }
 
     #[test]

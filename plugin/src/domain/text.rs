@@ -142,6 +142,26 @@ pub fn fold(text: &str) -> String {
     icu_casemap::CaseMapper::new().fold_string(text).into_owned()
 }
 
+/// Where the first find of a folded text lies in `body`, in bytes. A find that
+/// ends inside of what one character folds to takes that character whole.
+pub fn find(body: &str, folded: &str) -> Option<core::ops::Range<usize>> {
+    if folded.is_empty() {
+        return None;
+    }
+    let mut whole = String::with_capacity(body.len());
+    // Where each character begins, here and folded: folding knows no context.
+    let mut places = alloc::vec::Vec::new();
+    for (at, c) in body.char_indices() {
+        places.push((whole.len(), at));
+        whole.push_str(&fold(c.encode_utf8(&mut [0; 4])));
+    }
+    let start = whole.find(folded)?;
+    let end = start + folded.len();
+    let from = places.partition_point(|(place, _)| *place <= start) - 1;
+    let to = places.partition_point(|(place, _)| *place < end);
+    Some(places[from].1..places.get(to).map_or(body.len(), |(_, at)| *at))
+}
+
 /// How many bytes a text takes as a compact JSON string, quotes included, with
 /// non-ASCII characters unescaped.
 pub fn json_len(text: &str) -> usize {

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, history as task_history, import, list_tasks, update_task};
 use crate::app::{
-    Ctx, Reply, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, resume,
-    search, send, settle,
+    Ctx, Reply, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, results,
+    resume, search, send, settle,
 };
 use crate::domain::error::{Error, Kind, Result};
 
@@ -46,6 +46,7 @@ actions! {
     "delete", true, delete::Delete, delete::delete;
     "state", false, read_state::State, read_state::state;
     "history", false, history::History, history::history;
+    "results", false, results::Results, results::results;
     "import_team", true, import_team::ImportTeam, import_team::import_team;
     "tasks", false, list_tasks::Tasks, list_tasks::tasks;
     "create_task", true, create_task::CreateTask, create_task::create_task;

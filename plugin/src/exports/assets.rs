@@ -47,6 +47,7 @@ files! {
     JS, "js/api.js";
     JS, "js/commands.js";
     JS, "js/drafts.js";
+    JS, "js/find.js";
     JS, "js/i18n.js";
     JS, "js/live.js";
     JS, "js/main.js";

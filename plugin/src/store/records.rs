@@ -59,6 +59,9 @@ pub struct Team {
     /// The member marked as lead. Absent: only the owner leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
+    /// The team whose public state this one began with. It may be gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor_of: Option<String>,
     pub request_id: String,
     /// Digest of what was asked, so that the same request id with another
     /// roster is a conflict.
@@ -112,6 +115,10 @@ pub struct Head {
     pub requests: u32,
     pub receipts: u32,
     pub unfinished: u32,
+    /// Unfinished jobs that need a person. Absent: not counted in this team,
+    /// which an earlier version of this component made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
     /// Entries of the public state.
     #[serde(default)]
     pub entries: u32,
@@ -158,6 +165,9 @@ pub struct Job {
     /// The number of the slot that it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
+    /// Counted in the head as one that needs a person.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub waits: bool,
     /// Place in its conversation.
     pub seq: u32,
     /// The idempotency key of its run where it is not derived (imported).
@@ -234,6 +244,7 @@ impl Job {
             phase: Phase::Queued,
             hold: None,
             slot: None,
+            waits: false,
             seq: 0,
             key: None,
             refused: 0,

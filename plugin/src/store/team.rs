@@ -115,6 +115,12 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         {
             self.db.delete(&keys::slot(number))?;
         }
+        let waits = job.phase.needs_person();
+        if waits != job.waits {
+            let mut head = self.head.borrow_mut();
+            head.waiting = head.waiting.map(|n| if waits { n + 1 } else { n.saturating_sub(1) });
+            job.waits = waits;
+        }
         if job.phase.finished() {
             self.db.delete(&keys::work_entry(self.owner, &job.thread, job.seq))?;
             self.db.delete(&self.keys.input(job.n))?;

@@ -182,7 +182,7 @@ export function deleteTeam(team) {
   });
 }
 
-const NO_TEAM = { name: '', goal: '', members: [], lead: '', key: null, state: null };
+const NO_TEAM = { name: '', goal: '', members: [], lead: '', key: null, earlier: null };
 
 /** The team that is being put together. */
 export const newTeamOf = () => load('new-team', NO_TEAM);
@@ -203,6 +203,7 @@ export function createTeam() {
       name: draft.name.trim(),
       goal: draft.goal.trim(),
       members: draft.members.map(({ name, agent }) => ({ name: name.trim(), agent })),
+      ...(draft.earlier ? { successor_of: draft.earlier.id } : {}),
       ...(draft.members[draft.lead] ? { lead: draft.members[draft.lead].name.trim() } : {}),
     };
     const content = JSON.stringify(payload);
@@ -211,7 +212,6 @@ export function createTeam() {
     try {
       const reply = await safely('create', { request_id: draft.key, ...payload });
       take(viewOf(reply.team.id), reply, false);
-      handOver(reply.team, draft);
       setNewTeam(null);
       await refreshAll();
       return reply.team.id;
@@ -220,25 +220,6 @@ export function createTeam() {
       return null;
     }
   });
-}
-
-/**
- * The earlier team's public state, as an unsent request to the lead or the
- * first member of the new one: only members write public state, and a person
- * should see what is passed on.
- */
-function handOver(team, draft) {
-  if (!draft.state?.length) return;
-  let text = t('successor.ask');
-  let left = 0;
-  for (const entry of draft.state) {
-    const next = `${text}\n\n[${entry.kind}] ${entry.title}\n${entry.content}`;
-    if (fault(`${next}\n\n${t('successor.left', { n: 999 })}`, BOUNDS.text)) left += 1;
-    else text = next;
-  }
-  if (left) text += `\n\n${t('successor.left', { n: left })}`;
-  const member = team.members.find((one) => one.id === team.lead) ?? team.members[0];
-  setDraft(team.id, { text, to: [member.id], keys: {} });
 }
 
 /** By task id, or 'new': why the last change failed. */

@@ -3,8 +3,9 @@
 import { render } from '../vendor/lit-html.js';
 import { onOtherTab } from './drafts.js';
 import { chooseLanguage, t } from './i18n.js';
+import { refreshSearch } from './find.js';
 import { keepLive } from './live.js';
-import { loadAgents, paintWith, refreshAll, refreshParts, refreshTeam, signIn, state, todo, update, viewOf } from './store.js';
+import { asks, loadAgents, paintWith, readNeeded, refreshAll, refreshParts, refreshTeam, signIn, state, update, viewOf } from './store.js';
 import { applyTheme } from './theme.js';
 import { plain } from './text.js';
 import { resumeTask } from './views/board.js';
@@ -14,7 +15,7 @@ import { openDialogs, TABS } from './views/team.js';
 
 const root = document.getElementById('app');
 
-/** `#/team/ID/board`, `#/conversation/ID`, `#/new`, `#/now`. */
+/** `#/team/ID/board`, `#/conversation/ID/TEAM`, `#/new`, `#/now`. */
 function parse(hash) {
   let parts;
   try {
@@ -24,14 +25,14 @@ function parse(hash) {
   }
   const [name, id, tab] = parts;
   if (name === 'team' && id) return { name, team: id, tab: TABS.includes(tab) ? tab : 'activity' };
-  if (name === 'conversation' && id) return { name, thread: id };
+  if (name === 'conversation' && id) return { name, thread: id, of: tab };
   return { name: name === 'new' ? 'new' : 'now' };
 }
 
 function title() {
   const team = state.route.team && state.views.get(state.route.team)?.team;
-  const asks = state.phase === 'ready' ? todo().length : 0;
-  return `${asks ? `(${asks}) ` : ''}${team ? `${plain(team.name)} · ` : ''}${t('brand')}`;
+  const waiting = state.phase === 'ready' ? asks() : 0;
+  return `${waiting ? `(${waiting}) ` : ''}${team ? `${plain(team.name)} · ` : ''}${t('brand')}`;
 }
 
 function paint() {
@@ -64,7 +65,9 @@ async function follow() {
     resumeTask(team);
   }
   if (name === 'new' || name === 'team') if (!state.agents && !state.agentsError) loadAgents();
+  readNeeded();
   refreshConversation();
+  if (team) refreshSearch(viewOf(team));
   // On a narrow screen the chosen tab may stand outside.
   requestAnimationFrame(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' }));
 }
@@ -97,4 +100,7 @@ addEventListener('keydown', (event) => {
   }
 });
 await begin();
-keepLive(refreshConversation);
+keepLive(async () => {
+  const { team } = state.route;
+  await Promise.all([refreshConversation(), team && refreshSearch(viewOf(team))]);
+});

@@ -117,7 +117,13 @@ export async function loadAgents() {
 let listing = null;
 let listAgain = false;
 
-/** Reads the list of teams, then each team that matters and changed. */
+export const rowOf = (id) => state.teams?.find((row) => row.id === id);
+
+/** Whether what is shown now needs this team's jobs. */
+const needed = (row) =>
+  row.id === state.route.team || (state.route.name === 'now' && row.waiting > 0) || row.id === state.route.of;
+
+/** Reads the list of teams, then each team that is shown and changed. */
 export function refreshAll() {
   if (listing) {
     listAgain = true;
@@ -147,24 +153,27 @@ async function readAll() {
     state.teams = teams;
     update();
   }
-  const open = state.route.team;
-  const reads = [];
-  for (const row of teams) {
-    const view = viewOf(row.id);
-    const known = view.team && view.team.revision === row.revision && view.team.connected === row.connected;
-    if (row.id === open) {
-      if (!known || !view.detailed || view.error) reads.push(refreshTeam(row.id));
-    } else if (row.unfinished > 0 || !row.ready || view.team) {
-      if (!known) reads.push(refreshTeam(row.id));
-    }
-  }
   const gone = [...state.views.keys()].filter((id) => !teams.some((row) => row.id === id));
   for (const id of gone) {
-    if (id === open) await refreshTeam(id);
+    if (id === state.route.team) await refreshTeam(id);
     else state.views.delete(id);
   }
-  await Promise.all(reads);
+  await readNeeded();
   return true;
+}
+
+/** Reads the teams that are shown, where the list tells of something newer. */
+export async function readNeeded() {
+  const reads = [];
+  for (const row of state.teams ?? []) {
+    if (!needed(row)) continue;
+    const view = viewOf(row.id);
+    // A read that is under way compares itself with this row when it ends.
+    if (view.loading) continue;
+    const known = view.team && view.team.revision === row.revision && view.team.connected === row.connected;
+    if (!known || view.error || (row.id === state.route.team && !view.detailed)) reads.push(refreshTeam(row.id));
+  }
+  await Promise.all(reads);
 }
 
 /** Reads one team; conditional where the page has it already. */
@@ -192,7 +201,8 @@ export async function refreshTeam(id, force = false) {
   }
   view.loading = false;
   update();
-  if (view.again) {
+  const newer = !view.error && view.team && rowOf(id)?.revision > view.team.revision;
+  if (view.again || newer) {
     view.again = false;
     await refreshTeam(id);
   } else if (open) {
@@ -210,20 +220,24 @@ export function take(view, reply, details) {
     return known && known.seal === job.seal ? known : job;
   });
   view.detailed = details;
-  const row = state.teams?.find((team) => team.id === view.id);
-  if (row) {
+  const row = rowOf(view.id);
+  if (row && row.revision <= reply.team.revision) {
     Object.assign(row, {
-      revision: reply.team.revision, ready: reply.team.ready, connected: reply.team.connected,
+      revision: reply.team.revision, ready: reply.team.ready, connected: reply.team.connected, reason: reply.team.reason,
       unfinished: reply.team.counts.unfinished,
     });
   }
   update();
 }
 
+const needsPerson = (job) => Number(job.status === 'waiting_input' || job.status === 'unknown');
+
 /** Puts a job that a command answered with into the view at once. */
 export function takeJob(view, job) {
   job.seal = JSON.stringify(job);
   const at = view.jobs.findIndex((known) => known.id === job.id);
+  const row = rowOf(view.id);
+  if (row) row.waiting += needsPerson(job) - (at >= 0 ? needsPerson(view.jobs[at]) : 0);
   if (at >= 0) view.jobs[at] = job;
   else view.jobs.unshift(job);
   update();
@@ -233,11 +247,11 @@ const missing = (error) => error.code === 'action_not_found' || error.code === '
 
 /** Reads public state and board if they are shown and may have changed. */
 export async function refreshParts(view) {
-  const tab = state.route.tab;
+  const { tab } = state.route;
   const mark = view.team?.state_revision ?? view.team?.revision ?? 0;
   const jobs = [];
   if (view.team && view.state.seen !== mark && !view.state.missing) jobs.push(readState(view, mark));
-  if (view.team && tab === 'board' && view.board.seen < view.team.revision) jobs.push(readBoard(view));
+  if (view.team && (tab === 'board' || (tab === 'search' && view.board.seen >= 0)) && view.board.seen < view.team.revision) jobs.push(readBoard(view));
   await Promise.all(jobs);
 }
 
@@ -316,19 +330,24 @@ export function setOpened(team, id, value) {
   update();
 }
 
-/** What a person must do now, across teams, most pressing first. */
+/** Whether the team can only go on when somebody reconnects it. */
+const cutOff = (row) => !row.ready || (!row.connected && row.unfinished > 0);
+
+/** How many things a person must do in this team. */
+export const asksOf = (row) => row.waiting + Number(cutOff(row));
+
+/** How many things a person must do now, across teams. */
+export const asks = () => (state.teams ?? []).reduce((sum, row) => sum + asksOf(row), 0);
+
+/** What a person must do now, across teams: as far as the teams' jobs were read. */
 export function todo() {
   const items = [];
   for (const row of state.teams ?? []) {
-    const view = state.views.get(row.id);
-    const team = view?.team;
-    if (team && (!team.ready || (!team.connected && team.counts.unfinished > 0))) {
-      items.push({ kind: 'reconnect', team: row, reason: team.reason });
-    }
-    for (const job of view?.jobs ?? []) {
-      if (job.status === 'waiting_input') items.push({ kind: 'answer', team: row, job });
-      else if (job.status === 'unknown') items.push({ kind: 'settle', team: row, job });
-    }
+    if (cutOff(row)) items.push({ kind: 'reconnect', team: row, reason: row.reason });
+    if (!row.waiting) continue;
+    const jobs = (state.views.get(row.id)?.jobs ?? []).filter(needsPerson);
+    for (const job of jobs) items.push({ kind: job.status === 'unknown' ? 'settle' : 'answer', team: row, job });
+    if (!jobs.length) items.push({ kind: 'loading', team: row, error: state.views.get(row.id)?.error });
   }
   return items;
 }

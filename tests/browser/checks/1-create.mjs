@@ -26,7 +26,7 @@ export const checks = {
     await page.getByRole('button', { name: 'Add Writer' }).click();
     await page.getByLabel('Search agents').fill('');
     await page.getByRole('button', { name: 'Add Planner' }).click();
-    await page.getByRole('button', { name: 'Add Planner' }).click();
+    await page.getByRole('button', { name: 'Add again: Planner' }).click();
     await visitor.painted();
     assert.deepEqual(await page.locator('.roster input:not([type=checkbox])').evaluateAll((all) => all.map((one) => one.value)), ['Writer', 'Planner', 'Planner 2']);
     await page.getByLabel('Name', { exact: true }).fill('Launch review');

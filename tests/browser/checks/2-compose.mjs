@@ -86,6 +86,44 @@ export const checks = {
     assert.deepEqual(jobs.map((job) => job.member).sort(), ['Ada', 'Bo']);
   },
 
+  async 'a composition of an input method goes on while the page changes; ⌘+Enter sends'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Compose');
+    await visitor.open(`#/team/${team.id}`);
+    await page.locator('.member-button', { hasText: 'Bo' }).click();
+    const text = page.locator('#composer-text');
+    await text.focus();
+    const browser = await visitor.context.newCDPSession(page);
+    const compose = (typed) => browser.send('Input.imeSetComposition', { text: typed, selectionStart: typed.length, selectionEnd: typed.length });
+    await compose('n');
+    await compose('ni h');
+    assert.equal(await text.inputValue(), 'ni h');
+    // Everything is drawn anew while the composition is open.
+    await visitor.ask(team, 'Ada', 'Meanwhile');
+    await page.getByText('Done: it is finished.').waitFor();
+    await compose('ni hao');
+    await visitor.painted();
+    assert.equal(await text.inputValue(), 'ni hao');
+    await browser.send('Input.insertText', { text: '你好' });
+    await visitor.painted();
+    assert.equal(await text.inputValue(), '你好');
+    await text.pressSequentially(' @');
+    await compose('c');
+    await page.locator('.picker li', { hasText: 'Cy' }).waitFor();
+    await browser.send('Input.insertText', { text: 'Cy' });
+    await text.press('Enter');
+    await visitor.painted();
+    assert.deepEqual(await chipNames(page), ['Bo', 'Cy']);
+    assert.equal(await text.inputValue(), '你好 @Cy ');
+    // What was chosen can be taken back as it was typed.
+    await page.locator('.composer .chip', { hasText: 'Cy' }).getByRole('button').click();
+    await text.press('Meta+Enter');
+    await page.locator('.chain').nth(1).waitFor();
+    const { jobs } = await visitor.action('get', { team_id: team.id, details: true });
+    assert.deepEqual(jobs.map((job) => [job.member, job.text]), [['Bo', '你好 @Cy'], ['Ada', 'Meanwhile']]);
+  },
+
   async 'a text over its bounds is kept and not sent; exact ones are taken'({ come }) {
     const visitor = await come();
     const { page } = visitor;

@@ -72,6 +72,7 @@ export const checks = {
     await visitor.open(`#/team/${team.id}`);
     const form = page.locator('.ask');
     await form.getByText('write_file').waitFor();
+    await picture(page, 'decision');
     assert.deepEqual(JSON.parse(await form.locator('pre').innerText()), { path: 'notes/plan.md', text: 'The plan' });
     assert.equal(await form.locator('textarea').inputValue(), '', 'nothing is proposed');
     const send = form.getByRole('button', { name: 'Send this decision' });
@@ -84,6 +85,88 @@ export const checks = {
     await form.locator('textarea').fill('{"approved": true}');
     await send.click();
     await page.getByText('Written after a decision').waitFor();
+  },
+
+  async 'a long result is folded, opened for good, and copied whole'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    await visitor.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const team = await visitor.team('Long');
+    await visitor.ask(team, 'Ada', 'Please give a long report.');
+    await visitor.open(`#/team/${team.id}`);
+    const job = page.locator('.job', { hasText: 'Please give a long report.' });
+    await job.locator('.result.folded').waitFor();
+    assert.equal(await job.getByText('END', { exact: true }).count(), 0);
+    await job.getByRole('button', { name: 'Show all of the result of Ada' }).press('Enter');
+    await job.getByText('END', { exact: true }).waitFor();
+    await visitor.ask(team, 'Bo', 'Something else');
+    await page.locator('.chain').nth(1).waitFor();
+    assert.equal(await job.getByText('END', { exact: true }).count(), 1, 'an update closes nothing');
+    await page.reload();
+    await job.getByText('END', { exact: true }).waitFor();
+    await job.getByRole('button', { name: 'Copy the result of Ada' }).click();
+    await page.getByText('Copied.').waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    const { jobs } = await visitor.action('get', { team_id: team.id, details: true });
+    assert.equal(copied, jobs.find((one) => one.member === 'Ada').result.text);
+    await job.getByRole('button', { name: 'Show less of the result of Ada' }).click();
+    await job.locator('.result.folded').waitFor();
+    // A link says where it leads and opens only when pressed, elsewhere.
+    const link = job.locator('.prose a').first();
+    assert.deepEqual(await link.evaluate((a) => [a.href, a.target, a.rel.includes('noopener'), a.rel.includes('noreferrer')]), ['https://example.com/a', '_blank', true, true]);
+  },
+
+  async 'a message in a member’s conversation: the draft is kept, it is said once and answered'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    visitor.expectFailures = true;
+    const team = await visitor.team('Talk');
+    await visitor.open(`#/team/${team.id}`);
+    await page.getByRole('link', { name: 'Conversation of Bo' }).click();
+    await page.getByRole('heading', { name: 'Bo' }).waitFor();
+    await page.getByText('Nothing here yet').waitFor();
+    const area = page.locator('#talk-text');
+    await area.fill('A word beside the work');
+    await page.reload();
+    assert.equal(await area.inputValue(), 'A word beside the work');
+    // The team's name leads back also after a reload.
+    await page.locator('.crumbs a', { hasText: 'Talk' }).waitFor();
+    await page.getByText('A message here is outside the team’s work').waitFor();
+    let lost = 0;
+    await page.route('**/messages', async (route) => {
+      lost += 1;
+      await route.fetch();
+      if (lost === 1) await route.abort();
+      else await route.continue();
+    });
+    await area.press('Control+Enter');
+    await page.locator('.alert.bad', { hasText: 'cannot be reached' }).waitFor();
+    assert.equal(await area.inputValue(), 'A word beside the work');
+    await page.locator('.message.assistant', { hasText: 'Done: it is finished.' }).waitFor();
+    await area.press('Control+Enter');
+    await visitor.until(async () => (await area.inputValue()) === '', 'the draft is gone');
+    assert.equal(await page.locator('.message.human').count(), 1, 'said once');
+  },
+
+  async 'members show what they do, and a press leads to it'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('States', { lead: 'Ada' });
+    await visitor.open(`#/team/${team.id}`);
+    const member = (name) => page.locator('.member', { has: page.getByText(name, { exact: true }) });
+    for (const name of ['Ada', 'Bo', 'Cy']) await member(name).getByText('Idle').waitFor();
+    assert.equal(await page.getByText('Lead of the board').count(), 1);
+    await visitor.ask(team, 'Ada', 'Please work slowly.', ['running']);
+    await visitor.ask(team, 'Bo', 'Write the announcement, but ask me first.');
+    await member('Ada').getByText('Working').waitFor();
+    await member('Bo').getByText('Waits for you').waitFor();
+    await member('Cy').getByText('Idle').waitFor();
+    // Who starts and who queues is said before anything is sent.
+    for (const name of ['Ada', 'Cy']) await member(name).locator('.member-button').click();
+    await visitor.painted();
+    assert.match(await page.locator('#composer-wakes').innerText(), /Starts now: Cy\. Busy, queued: Ada\./);
+    await page.getByRole('link', { name: 'Current job of Bo' }).click();
+    await visitor.until(() => page.evaluate(() => document.activeElement?.classList.contains('job') && document.activeElement.innerText.includes('Which tone')), 'Bo’s job has the focus');
   },
 
   async 'an active job is cancelled; a failed one says why'({ come }) {

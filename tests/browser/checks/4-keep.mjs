@@ -47,6 +47,57 @@ export const checks = {
     assert.equal((await visitor.action('get', { team_id: y.id })).jobs.length, 0);
   },
 
+  async 'what was opened stays open through updates, other teams, a reload and a restart'({ come, server }) {
+    const visitor = await come();
+    const { page } = visitor;
+    visitor.expectFailures = true;
+    const team = await visitor.team('Opened');
+    await visitor.team('Other');
+    await visitor.ask(team, 'Ada', 'Please hand this over.');
+    await visitor.until(async () => (await visitor.action('get', { team_id: team.id })).team.counts.unfinished === 0, 'all are done');
+    await visitor.open(`#/team/${team.id}`);
+    const details = page.locator('.job.root', { hasText: 'Please hand this over.' }).locator('.details').first();
+    const step = page.locator('.steps .job').nth(0).locator('.details');
+    await details.locator('summary').click();
+    await step.locator('summary').press('Enter');
+    const open = async (after) => {
+      await details.getByText('Request key').waitFor();
+      await step.getByText('Request key').waitFor();
+      assert.equal(await page.locator('.details[open]').count(), 2, after);
+    };
+    // At once, before anything else could happen.
+    await page.reload();
+    await open('a reload');
+    await visitor.ask(team, 'Bo', 'Something else');
+    await page.locator('.chain').nth(1).waitFor();
+    await open('an update');
+    await page.locator('.team-link', { hasText: 'Other' }).click();
+    await page.getByRole('heading', { name: 'Other' }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Opened' }).waitFor();
+    await open('another team');
+    await server.stop('SIGKILL');
+    await page.getByText('The connection is lost.').waitFor();
+    await server.start();
+    await page.locator('.live.stream').waitFor();
+    await open('a restart');
+    await step.locator('summary').click();
+    await page.reload();
+    await details.getByText('Request key').waitFor();
+    assert.equal(await page.locator('.details[open]').count(), 1, 'what was closed stays closed');
+    // A task that is being written stays with its dialog.
+    await visitor.open(`#/team/${team.id}/board`);
+    await page.getByRole('button', { name: 'New task' }).click();
+    await page.locator('#task-subject').fill('Half a task');
+    await page.reload();
+    await page.locator('.task-dialog').waitFor();
+    assert.equal(await page.locator('#task-subject').inputValue(), 'Half a task');
+    await page.keyboard.press('Escape');
+    await page.locator('.task-dialog').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'New task' }).click();
+    assert.equal(await page.locator('#task-subject').inputValue(), 'Half a task');
+  },
+
   async 'a lost answer and a second press make one job'({ come }) {
     const visitor = await come();
     const { page } = visitor;

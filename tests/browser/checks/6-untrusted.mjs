@@ -1,6 +1,7 @@
 // Hostile text in every field: nothing runs, nothing is loaded, layout holds.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { Visitor } from '../harness.mjs';
 
 const ATTACK = '<img src=x onerror="window.hacked=1"> [x](javascript:window.hacked=1) \u202Egnp.exe\u202C zero\u200Bwidth';
@@ -52,6 +53,56 @@ export const checks = {
     assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
   },
 
+  async 'questions, decisions, conversations, finds and what waits for a person are text'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    visitor.expectFailures = true;
+    const team = await visitor.team('<i>Attacks</i> & more', {
+      goal: ATTACK, members: [{ name: 'Ada', agent: 'planner' }, { name: '<b onclick="window.hacked=1">Bo</b>', agent: 'researcher' }, { name: '</bdi><script>', agent: 'writer' }],
+    });
+    const [, bo, cy] = team.members['Ada'] ? Object.keys(team.members) : [];
+    await visitor.ask(team, bo, `Please ask with attacks. ${ATTACK} ${WIDE}`);
+    await visitor.ask(team, cy, 'Please write with attacks.');
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const hash of [`#/team/${team.id}`, '#/now']) {
+        await visitor.open(hash);
+        const question = page.locator('.ask', { hasText: 'Yes</b>' });
+        await question.waitFor();
+        assert.ok((await question.locator('.ask-text .hidden-char').allInnerTexts()).includes('U+202E'), 'what turns text around is named');
+        assert.match(await question.innerText(), /<img src=x onerror=window\.hacked=1>/);
+        assert.match(await question.locator('.chip').first().innerText(), /<b onclick/);
+        const call = page.locator('.ask', { hasText: 'write_file' });
+        assert.match(await call.locator('pre').innerText(), /<\/pre><script>/);
+        assert.equal(await call.locator('pre .hidden-char').count(), 2);
+        await visitor.fits(`${hash} at ${width}`);
+        await visitor.accessible(`attacks, ${hash}, ${width}`);
+      }
+      await visitor.open(`#/conversation/${team.members[bo].thread}/${team.id}`);
+      await page.locator('.message').nth(1).waitFor();
+      await visitor.fits(`a conversation at ${width}`);
+      await visitor.open(`#/team/${team.id}/search`);
+      await page.locator('#team-search').fill('onerror');
+      await visitor.painted();
+      await page.locator('.search[aria-busy="false"]').waitFor();
+      assert.equal(await page.locator('.hit mark').first().innerText(), 'onerror');
+      await page.locator('.hit .hidden-char').first().waitFor();
+      await visitor.fits(`finds at ${width}`);
+      // What somebody else made of an address is no address of this page.
+      await visitor.open('#/team/<img src=x onerror=window.hacked=1>/<svg>');
+      await page.getByText('There is no such team').waitFor();
+    }
+    await page.setViewportSize({ width: 1440, height: 844 });
+    await page.route('**/actions/send', (route) => route.fulfill({ status: 409, contentType: 'application/problem+json', body: JSON.stringify({ code: '<b>code</b>', detail: `${ATTACK} <script>window.hacked=1</script>`, field: '<i>' }) }));
+    await visitor.open(`#/team/${team.id}`);
+    await page.locator('#composer-text').fill(`${ATTACK} @<b`);
+    await page.locator('.member-button').first().click();
+    await page.locator('#composer-send').click();
+    await page.locator('.alert.bad .hidden-char').first().waitFor();
+    assert.equal(await page.locator('.alert.bad img, .alert.bad script, .alert.bad i').count(), 0);
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  },
+
   async 'the policy forbids inline script, and the page needs none'({ come, server }) {
     const visitor = await come();
     const answer = await visitor.page.request.get(server.page());
@@ -71,8 +122,9 @@ export const checks = {
     await visitor.open(`#/team/${team.id}`);
     await page.locator('#composer-text').fill('my private draft');
     await server.stop();
-    await server.command('users', 'add', 'other');
-    const said = await server.start(['--print-link', '--link-for', 'other']);
+    const name = `other-${randomBytes(4).toString('hex')}`;
+    await server.command('users', 'add', name);
+    const said = await server.start(['--print-link', '--link-for', name]);
     const other = await Visitor.come(browser, server, { from: visitor });
     await other.context.clearCookies();
     other.expectFailures = true;
@@ -86,7 +138,7 @@ export const checks = {
     const none = await other.action('get', { team_id: 'f'.repeat(64) });
     assert.deepEqual(await other.action('get', { team_id: team.id }), none, 'as if it never was');
     assert.equal((await other.action('cancel', { team_id: team.id, job_id: job.id })).code, none.code);
-    const drafts = await other.page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('agent-teams/other/team/') && key.endsWith('/draft')));
+    const drafts = await other.page.evaluate((owner) => Object.keys(localStorage).filter((key) => key.startsWith(`agent-teams/${owner}/team/`) && key.endsWith('/draft')), name);
     assert.deepEqual(drafts, []);
     await other.leave();
   },

@@ -6,7 +6,7 @@ import { picture } from '../harness.mjs';
 let shown = null;
 
 async function example(visitor) {
-  if (shown) return shown;
+  if (shown && (await visitor.action('list', {})).teams.some((row) => row.id === shown.id)) return shown;
   const team = await visitor.team('Hosting move', { lead: 'Ada' });
   await visitor.ask(team, 'Cy', 'Please write the file.');
   await visitor.ask(team, 'Bo', 'Please publish the plan.');
@@ -50,7 +50,7 @@ export const checks = Object.fromEntries(
       for (const [hash, ready, shot] of [
         [`#/team/${team.id}`, '.chain', 'team'], [`#/team/${team.id}/board`, '.team-main > *', ''], [`#/team/${team.id}/state`, '.entry, .empty', 'state'],
         [`#/team/${team.id}/search`, '#team-search', ''], [`#/team/${team.id}/about`, '.goal', ''], ['#/now', '.todo', 'for-you'], ['#/new', '.agents li', ''],
-        [`#/conversation/${team.members.Ada.thread}`, '.message', 'conversation'],
+        [`#/conversation/${team.members.Ada.thread}/${team.id}`, '.crumbs a:has-text("Hosting move")', 'conversation'],
       ]) {
         await visitor.open(hash);
         await page.locator(ready).first().waitFor();
@@ -58,6 +58,30 @@ export const checks = Object.fromEntries(
         await visitor.accessible(`${hash} ${theme} ${locale} ${width}`);
         if (shot && (!name || shot === 'team')) await picture(page, `${name}${shot}`);
       }
+      // What opens over a page.
+      await visitor.open(`#/team/${team.id}`);
+      await page.locator('#composer-text').pressSequentially('@');
+      await page.locator('.picker li').nth(2).waitFor();
+      await visitor.fits('the picker');
+      await visitor.accessible(`the picker ${theme} ${locale} ${width}`);
+      await page.locator('#composer-text').fill('');
+      await visitor.open(`#/team/${team.id}/board`);
+      await page.locator('.task').first().click();
+      await page.locator('.task-dialog .history li').first().waitFor();
+      await visitor.fits('a task');
+      await visitor.accessible(`a task ${theme} ${locale} ${width}`);
+      await page.locator('.task-actions .button').nth(0).click();
+      await page.locator('#task-subject').fill('');
+      await visitor.accessible(`a task’s form ${theme} ${locale} ${width}`);
+      await page.locator('.task-form .actions .button').first().click();
+      await page.keyboard.press('Escape');
+      await visitor.open(`#/team/${team.id}/search`);
+      await page.locator('#team-search').fill('the');
+      await visitor.painted();
+      await page.locator('.search[aria-busy="false"] .hit mark').first().waitFor();
+      if (!name) await picture(page, 'search');
+      await visitor.fits('finds');
+      await visitor.accessible(`finds ${theme} ${locale} ${width}`);
       assert.equal(await page.evaluate(() => document.documentElement.lang), locale === 'zh-CN' ? 'zh-CN' : 'en');
       // Deletion is to be read in both themes.
       await visitor.open(`#/team/${team.id}`);
@@ -128,12 +152,80 @@ Object.assign(checks, {
       assert.ok(ring, `what has the focus is seen: ${await page.evaluate(() => document.activeElement.outerHTML.slice(0, 90))}`);
     }
     await page.keyboard.type('@cy');
+    // The choice is told to a screen reader with the next frame.
+    await page.locator('#composer-text[aria-activedescendant]').waitFor();
     assert.equal(await page.evaluate(() => document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).getAttribute('aria-selected')), 'true');
     await page.keyboard.press('Enter');
     await page.keyboard.type('do it');
     await page.keyboard.press('Control+Enter');
     await page.locator('.chain').waitFor();
-    assert.equal((await visitor.action('get', { team_id: team.id })).jobs[0].member, 'Cy');
+    const [job] = (await visitor.action('get', { team_id: team.id })).jobs;
+    // What is typed right after the choice stands behind it, however fast.
+    assert.deepEqual([job.member, job.text], ['Cy', '@Cy do it']);
+  },
+
+  async 'by keyboard alone: a question answered, a task made and closed again, a menu and the drawer'({ come }) {
+    const visitor = await come();
+    const { page } = visitor;
+    const team = await visitor.team('Keys');
+    await visitor.ask(team, 'Bo', 'Write the announcement, but ask me first.');
+    const focus = () => page.evaluate(() => {
+      const node = document.activeElement;
+      return `${node.tagName.toLowerCase()}${node.id ? `#${node.id}` : ''} ${node.innerText ?? ''}`;
+    });
+    /** Goes on with Tab until what has the focus matches. */
+    const reach = async (what, back = false) => {
+      for (let i = 0; i < 60; i += 1) {
+        if (what.test(await focus())) return;
+        await page.keyboard.press(back ? 'Shift+Tab' : 'Tab');
+      }
+      assert.fail(`Tab never reached ${what}: ${await focus()}`);
+    };
+    await visitor.open(`#/team/${team.id}`);
+    await page.locator('div.ask').waitFor();
+    await reach(/^button Formal/);
+    await page.keyboard.press('Enter');
+    await reach(/^textarea#answer-/);
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('Done: it is finished.').waitFor();
+    await visitor.open(`#/team/${team.id}/board`);
+    await page.getByText('No tasks yet').waitFor();
+    await reach(/^button New task/);
+    await page.keyboard.press('Enter');
+    await page.locator('.task-dialog').waitFor();
+    await reach(/^input#task-subject/);
+    await page.keyboard.type('By keyboard');
+    await reach(/^textarea#task-description/);
+    await page.keyboard.type('All of it');
+    await reach(/^button Add the task/);
+    await page.keyboard.press('Enter');
+    await page.locator('.task-dialog .history li').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.task-dialog').waitFor({ state: 'detached' });
+    await reach(/^button By keyboard/);
+    await page.keyboard.press('Enter');
+    await page.locator('.task-dialog .history li').waitFor();
+    // Behind a dialog nothing takes the focus, and after it the card has it again.
+    for (let i = 0; i < 12; i += 1) {
+      await page.keyboard.press('Tab');
+      assert.ok(await page.evaluate(() => document.activeElement === document.body || document.activeElement.closest('dialog')), await focus());
+    }
+    await page.keyboard.press('Escape');
+    await page.locator('.task-dialog').waitFor({ state: 'detached' });
+    assert.match(await focus(), /^button By keyboard/);
+    await reach(/^summary Manage/, true);
+    await page.keyboard.press('Enter');
+    await page.locator('.menu-list').getByRole('button', { name: 'Reconnect' }).waitFor();
+    await page.keyboard.press('Escape');
+    await visitor.painted();
+    assert.match(await focus(), /^summary Manage/);
+    assert.equal(await page.locator('.menu[open]').count(), 0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.locator('.top-bar .sign-button').first().focus();
+    await page.keyboard.press('Enter');
+    await visitor.until(() => page.evaluate(() => Boolean(document.activeElement.closest('.nav'))), 'the drawer has the focus');
+    await page.keyboard.press('Escape');
+    await page.locator('.nav').waitFor({ state: 'hidden' });
   },
 
   async 'reduced motion stops what moves'({ come }) {

@@ -97,6 +97,7 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
         goal: goal.into(),
         members,
         lead: (n % 2 == 1).then(|| "member 1".into()),
+        successor_of: None,
     };
     let exists = |world: &World| {
         let checker = world.checker.borrow();

@@ -255,11 +255,12 @@ impl Checker {
         let count = |f: &dyn Fn(&Job) -> bool| mirror.jobs.values().filter(|j| f(j)).count() as u32;
         let unfinished = count(&|j| !j.phase.finished());
         let (requests, receipts) = (count(&|j| j.kind == JobKind::Request), count(&|j| j.kind == JobKind::Receipt));
-        if (head.unfinished, head.requests, head.receipts, head.jobs)
-            != (unfinished, requests, receipts, requests + receipts)
+        let waiting = count(&|j| j.phase.needs_person());
+        if (head.unfinished, head.requests, head.receipts, head.jobs, head.waiting)
+            != (unfinished, requests, receipts, requests + receipts, Some(waiting))
         {
             return Err(format!(
-                "the counters of {} are wrong: {head:?}, but {unfinished} unfinished, {requests} requests, {receipts} receipts",
+                "the counters of {} are wrong: {head:?}, but {unfinished} unfinished, {waiting} waiting, {requests} requests, {receipts} receipts",
                 at.1
             ));
         }

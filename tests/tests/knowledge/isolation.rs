@@ -20,8 +20,8 @@ struct Ids {
     job: String,
     entry: String,
     /// Of the owner's feed, the owner's history, the members' history, the
-    /// members' results.
-    cursors: [String; 4],
+    /// members' results, the owner's results.
+    cursors: [String; 5],
 }
 
 fn nothing() -> Ids {
@@ -31,7 +31,7 @@ fn nothing() -> Ids {
         member: format!("m-{}", "0".repeat(32)),
         job: format!("job-{}", "0".repeat(32)),
         entry: format!("entry-{}", "0".repeat(32)),
-        cursors: [cursor(), cursor(), cursor(), cursor()],
+        cursors: [cursor(), cursor(), cursor(), cursor(), cursor()],
     }
 }
 
@@ -99,6 +99,14 @@ const ACTIONS: &[(&str, Calls)] = &[
             json!({"team_id": i.team, "member_id": i.member}),
             json!({"team_id": i.team, "job_id": i.job}),
             json!({"team_id": i.team, "cursor": i.cursors[1]}),
+            json!({"team_id": i.team, "revision": 1}),
+        ]
+    }),
+    ("results", |i| {
+        vec![
+            json!({"team_id": i.team, "member_id": i.member}),
+            json!({"team_id": i.team, "cursor": i.cursors[4]}),
+            json!({"team_id": i.team, "revision": 1}),
         ]
     }),
     ("tasks", |i| vec![json!({"team_id": i.team}), json!({"team_id": i.team, "task_id": "task-1"})]),
@@ -142,6 +150,7 @@ impl World {
     fn ids(&self, team: &Team) -> Ids {
         let feed = self.desk.action(team.owner, "get", &json!({"team_id": team.id})).expect("reads");
         let history = self.desk.action(team.owner, "history", &json!({"team_id": team.id})).expect("reads");
+        let results = self.desk.action(team.owner, "results", &json!({"team_id": team.id})).expect("reads");
         let read = |tool: &str| self.desk.member(team, 0, tool, json!({})).expect("reads");
         Ids {
             team: team.id.clone(),
@@ -153,6 +162,7 @@ impl World {
                 text(&history["next_cursor"]),
                 text(&read("read_team_history")["next_cursor"]),
                 text(&read("search_team_results")["next_cursor"]),
+                text(&results["next_cursor"]),
             ],
         }
     }

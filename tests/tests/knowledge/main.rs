@@ -6,6 +6,8 @@ mod history_pages;
 mod import_legacy;
 mod isolation;
 mod mention_dispatch;
+mod results;
 mod state_context;
 mod state_public;
+mod successor;
 mod tool_schemas;

@@ -1,7 +1,7 @@
 //! Teams: made, connected, read, deleted.
 
 use agent_teams_tests::both;
-use agent_teams_tests::double::{Effect, Method};
+use agent_teams_tests::double::{Effect, Method, Turn};
 use agent_teams_tests::harness::{Team, World, invalid, refused, roster};
 use serde_json::json;
 
@@ -19,6 +19,8 @@ both!(
     rst_5_the_same_members_after_a_restart,
     rst_4_an_existing_team_is_found_again,
     twenty_teams_an_owner,
+    the_list_counts_what_needs_a_person,
+    a_successor_begins_with_the_public_state,
     a_team_made_again_never_meets_its_old_runs,
     a_team_has_two_to_eight_members,
     a_mention_reconnects_its_team,
@@ -26,6 +28,73 @@ both!(
     fault_17_an_over_long_mention_is_refused_before_anything,
     inst_7_a_newer_store_is_refused_by_naming_both_formats,
 );
+
+fn the_list_counts_what_needs_a_person(w: World) {
+    let waiting = |w: &World, team: &Team| {
+        let listed = w.action("ann", "list", json!({})).expect("lists");
+        let row = listed["teams"].as_array().expect("teams").iter().find(|t| t["id"] == json!(team.id)).cloned();
+        row.expect("listed")["waiting"].as_u64().expect("a number")
+    };
+    // In a store of an earlier version the heads do not count.
+    let forget = |w: &World| {
+        let Some(host) = w.native_host() else { return };
+        for (key, value) in host.store().dump().into_iter().filter(|(key, _)| key.ends_with("/head")) {
+            let mut head: serde_json::Value = serde_json::from_str(&value).expect("a record");
+            head.as_object_mut().expect("an object").remove("waiting");
+            host.store().put_raw(&key, &head.to_string());
+        }
+    };
+    for counted in [true, false] {
+        let name = |part: &str| format!("{part}-{counted}");
+        let (team, other) =
+            (w.team_named("ann", &name("one"), &["ada", "bo"]), w.team_named("ann", &name("two"), &["ada", "bo"]));
+        if !counted {
+            forget(&w);
+        }
+        w.double.script(team.thread(0), [Turn::ask("Which?")]);
+        w.double.script(team.thread(1), [Turn::interrupt("i1", "{}")]);
+        let (asks, stops) = (w.send(&team, 0, "asks"), w.send(&team, 1, "stops"));
+        let next = w.send(&team, 0, "next");
+        w.work();
+        assert_eq!((waiting(&w, &team), waiting(&w, &other)), (2, 0));
+        w.answer(&team, &asks, "a", json!("blue")).expect("accepted");
+        assert_eq!(waiting(&w, &team), 1, "answered, whether it goes on yet or not");
+        w.work();
+        assert_eq!((w.status(&team, &next).as_str(), waiting(&w, &team)), ("completed", 1));
+        w.cancel(&team, &stops).expect("cancelled");
+        assert_eq!(waiting(&w, &team), 0);
+        w.double.durable_keys(false);
+        let lost = w.send(&other, 0, "r");
+        w.double.fault(Method::Start, None, 2, Effect::other());
+        w.work();
+        w.later(60_000);
+        assert_eq!(w.status(&other, &lost), "unknown");
+        assert_eq!((waiting(&w, &team), waiting(&w, &other)), (0, 1));
+        w.settle(&other, &lost, "failed").expect("settled");
+        assert_eq!(waiting(&w, &other), 0);
+        w.double.durable_keys(true);
+    }
+}
+
+fn a_successor_begins_with_the_public_state(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    let entry =
+        json!({"team_id": team.id, "request_id": "p", "kind": "plan", "title": "Plan", "content": "数据 \"first\""});
+    w.tool(&w.caller(&team, 0), "publish_team_state", entry).expect("published");
+    let mut asked = roster("next", &["ada", "bo"]);
+    asked["successor_of"] = json!(team.id);
+    let next = Team::from_answer("ann", &w.action("ann", "create", asked.clone()).expect("made"));
+    let read = w.action("ann", "state", json!({"team_id": next.id})).expect("reads");
+    let carried = &read["entries"][0];
+    assert_eq!((&carried["title"], &carried["content"]), (&json!("Plan"), &json!("数据 \"first\"")));
+    assert_eq!((&carried["created_by"]["team"], &carried["created_by"]["member"]), (&json!(team.id), &json!("ada")));
+    w.send(&next, 0, "r");
+    w.work();
+    assert!(w.double.last_input(next.thread(0)).contains("数据"));
+    asked["request_id"] = json!("theirs");
+    let refusal = refused(w.action("bob", "create", asked), "team_not_found");
+    assert_eq!(refusal.field.as_deref(), Some("successor_of"));
+}
 
 fn lifecycle_12_a_creation_that_stopped_half_way(w: World) {
     // The second conversation cannot be made.

@@ -6,7 +6,7 @@ import { answerOf, busy, sendAnswer, setAnswer } from '../commands.js';
 import { t } from '../i18n.js';
 import { BOUNDS, fault, plain, RESPONSE_BYTES, utf8 } from '../text.js';
 import { boundsText, counter } from './composer.js';
-import { href, said } from './parts.js';
+import { said, talk } from './parts.js';
 
 function submitKeys(event, submit) {
   if (event.isComposing || event.keyCode === 229) return;
@@ -61,15 +61,16 @@ export function readJson(text) {
   return { value };
 }
 
-/** One interrupt as it was raised: for an approval the exact call. */
-function interrupt(one) {
-  const { value } = one;
-  const call = value && typeof value === 'object' && value.kind === 'approval' && typeof value.tool === 'string';
+/** The call that an interrupt wants to be approved, if it is one. */
+const callOf = ({ value }) => (value && typeof value === 'object' && value.kind === 'approval' && typeof value.tool === 'string' ? value : null);
+
+/** One interrupt as it was raised: for an approval the exact call. Where several are open, with the id that names it in the answer. */
+function interrupt(one, several) {
+  const call = callOf(one);
   return html`<div class="interrupt">
-    ${call ? html`<p class="ask-text">${t('answer.approval')} <code>${said(value.tool)}</code></p>` : nothing}
-    <pre tabindex="0" aria-label=${t('answer.exact')}>${said(JSON.stringify(call ? value.arguments : value, null, 2))}</pre>
-    <p class="faint">${t('answer.interruptId')} <code>${said(one.id)}</code></p>
-    ${call ? html`<p class="faint">${t('answer.approvalForm')} <code>{"approved": true}</code> ${t('answer.or')} <code>{"approved": false, "note": "…"}</code></p>` : nothing}
+    ${call ? html`<p class="ask-text">${t('answer.approval')} <code>${said(call.tool)}</code></p>` : nothing}
+    <pre tabindex="0" aria-label=${t('answer.exact')}>${said(JSON.stringify(call ? call.arguments : one.value, null, 2))}</pre>
+    ${several ? html`<p class="faint">${t('answer.interruptId')} <code>${said(one.id)}</code></p>` : nothing}
   </div>`;
 }
 
@@ -82,15 +83,17 @@ function interrupts(team, job) {
     if ('value' in now && !sending) sendAnswer(team, job, now.value);
   };
   const id = `answer-${job.id}`;
+  const several = job.interrupts.length > 1;
   return html`<div class="ask" role="group" aria-label=${t('answer.interrupt', { name: plain(job.member ?? '') })}>
-    <p class="ask-title">${t('answer.stops', { name: plain(job.member ?? '') })}</p>
-    ${job.interrupts.map(interrupt)}
-    <p class="inspect"><a href=${href('conversation', job.thread)}>${t('answer.inspect')}</a></p>
-    ${job.interrupts.length > 1 ? html`<p class="faint">${t('answer.several')}</p>` : nothing}
+    <div class="ask-head"><p class="ask-title">${t('answer.stops', { name: plain(job.member ?? '') })}</p>
+      <a href=${talk(job.thread, team)}>${t('answer.inspect')}</a></div>
+    ${job.interrupts.map((one) => interrupt(one, several))}
     <label class="label" for=${id}>${t('answer.json')}</label>
-    <textarea id=${id} class="code" rows="3" spellcheck="false" autocomplete="off" .value=${live(answer.text)} aria-invalid=${Boolean(read.wrong)}
+    <p class="faint hint" id="${id}-hint">${several ? t('answer.several') : nothing}
+      ${job.interrupts.some(callOf) ? html`${t('answer.approvalForm')} <code>{"approved": true}</code> ${t('answer.or')} <code>{"approved": false, "note": "…"}</code>` : nothing}</p>
+    <textarea id=${id} class="code" rows="2" spellcheck="false" autocomplete="off" .value=${live(answer.text)} aria-invalid=${Boolean(read.wrong)} aria-describedby="${id}-hint"
       @input=${(event) => type(team, job, event.target.value)} @keydown=${(event) => submitKeys(event, submit)}></textarea>
-    ${read.wrong ? html`<p class="field-error" role="alert">${read.wrong}</p>` : nothing}
+    ${read.wrong ? html`<p class="field-error" role="alert">${said(read.wrong)}</p>` : nothing}
     <div class="ask-foot"><span class="grow"></span>
       <button type="button" class="button primary" ?disabled=${!('value' in read) || sending} @click=${submit}>${t('answer.sendJson')}</button></div>
   </div>`;

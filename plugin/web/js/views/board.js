@@ -3,9 +3,9 @@
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { acceptImport, busy, readTask, taskErrors } from '../commands.js';
 import { load, save } from '../drafts.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { opened, readBoard, setOpened, state, update } from '../store.js';
-import { alertBox, avatar, button, empty, icon, owner, said } from './parts.js';
+import { alertBox, avatar, button, empty, icon, owner, said, why } from './parts.js';
 import { taskDialog } from './task.js';
 
 const COLUMNS = ['ready', 'blocked', 'in_progress', 'completed'];
@@ -67,7 +67,7 @@ export function board(team, view) {
   const part = view.board;
   if (part.missing) return empty(t('board.missing'), t('missing.text'));
   if (!part.tasks) {
-    return part.error ? alertBox('bad', errorText(part.error), button(t('retry'), () => readBoard(view))) : html`<p class="faint" role="status">${t('loading')}</p>`;
+    return part.error ? alertBox('bad', why(part.error), button(t('retry'), () => readBoard(view))) : html`<p class="faint" role="status">${t('loading')}</p>`;
   }
   const by = new Map(COLUMNS.map((name) => [name, []]));
   for (const task of part.tasks) by.get(columnOf(task))?.push(task);
@@ -76,8 +76,8 @@ export function board(team, view) {
   return html`<div class="board">
     ${report?.failure ? alertBox('bad', html`<strong>${t('board.failure')}</strong> ${said(report.failure.message)} <span class="faint">${t('board.failureLine', { n: report.failure.line })}</span><br>${t('board.failureText')}`,
       button(t('board.accept'), () => acceptImport(team), { disabled: busy('task/import') })) : nothing}
-    ${importError ? alertBox('bad', errorText(importError)) : nothing}
-    ${part.error ? alertBox('bad', errorText(part.error), button(t('retry'), () => readBoard(view))) : nothing}
+    ${importError ? alertBox('bad', why(importError)) : nothing}
+    ${part.error ? alertBox('bad', why(part.error), button(t('retry'), () => readBoard(view))) : nothing}
     ${report && report.changesLeft < 500 ? alertBox('ask', t('board.changesLeft', { n: report.changesLeft })) : nothing}
     <div class="board-head"><p class="faint grow">${t('board.lede')}</p>${button(t('board.new'), () => setOpenTask(team, 'new'), { kind: 'primary', icon: 'plus', disabled: Boolean(report?.failure) })}</div>
     ${part.tasks.length ? html`<div class="columns">${COLUMNS.map((name) => column(team, view, name, by.get(name)))}</div>` : empty(t('board.empty'), t('board.emptyText'))}

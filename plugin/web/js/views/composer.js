@@ -3,10 +3,10 @@
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, draftOf, sendDraft, sendErrors, setDraft } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { state, update, viewOf } from '../store.js';
 import { BOUNDS, fault, fold, measure, plain } from '../text.js';
-import { alertBox, avatar, icon, said } from './parts.js';
+import { alertBox, avatar, icon, said, why } from './parts.js';
 
 /** The open picker: which team, where the `@` stands, what follows it. */
 let picker = null;
@@ -50,22 +50,28 @@ function look(team, area) {
   update();
 }
 
+/** Replaces a part of the text at once, before the next key arrives; it can be undone. */
+function insert(area, from, to, text) {
+  area.focus();
+  area.setSelectionRange(from, to);
+  const whole = area.value.slice(0, from) + text + area.value.slice(to);
+  document.execCommand('insertText', false, text);
+  if (area.value !== whole) area.value = whole;
+  area.setSelectionRange(from + text.length, from + text.length);
+}
+
 function pick(team, member) {
   const area = document.querySelector('#composer-text');
-  const draft = structuredClone(draftOf(team));
   if (picker && area) {
     const typed = picker.query.replace(TAIL, '');
     const taken = fold(typed).startsWith(fold(member.name)) ? typed.slice(0, member.name.length) : typed;
     const end = picker.at + 1 + taken.length;
-    const rest = draft.text.slice(end);
+    const rest = area.value.slice(end);
     const gap = rest === '' || /^[\p{L}\p{N}]/u.test(rest) ? ' ' : '';
-    draft.text = `${draft.text.slice(0, picker.at)}@${member.name}${gap}${rest}`;
-    const caret = picker.at + 1 + member.name.length + gap.length;
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      area.focus();
-      area.setSelectionRange(caret, caret);
-    }));
+    insert(area, picker.at, end, `@${member.name}${gap}`);
   }
+  const draft = structuredClone(draftOf(team));
+  if (area) draft.text = area.value;
   if (!draft.to.includes(member.id)) draft.to.push(member.id);
   picker = null;
   sendErrors.delete(team);
@@ -143,7 +149,7 @@ function errors(team, view, draft) {
   if (error.code) return alertBox('bad', boundsText(error.code.slice(5), draft.text));
   const names = Object.entries(error.failures).map(([id, failure]) => {
     const member = view.team.members.find((one) => one.id === id);
-    return html`<div>${said(member?.name ?? id)}: ${errorText(failure)}</div>`;
+    return html`<div>${said(member?.name ?? id)}: ${why(failure)}</div>`;
   });
   return alertBox('bad', html`<strong>${t('composer.failed')}</strong>${names}`);
 }

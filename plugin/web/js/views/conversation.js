@@ -3,11 +3,11 @@
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { ApiError, conversation as read, newId, say } from '../api.js';
 import { load, save } from '../drafts.js';
-import { errorText, language, t } from '../i18n.js';
+import { language, t } from '../i18n.js';
 import { markdown } from '../markdown.js';
 import { state, update } from '../store.js';
 import { fold, plain } from '../text.js';
-import { alertBox, avatar, button, empty, href, icon, owner, said, time } from './parts.js';
+import { alertBox, avatar, button, empty, href, icon, owner, said, time, why } from './parts.js';
 
 let shown = null;
 let timer = 0;
@@ -79,6 +79,9 @@ function pretty(value) {
   }
 }
 
+/** A result is sent as a JSON document; a request is somebody's words. */
+const isDocument = (text) => /^\s*\{/.test(text) && pretty(text) !== text;
+
 function author(message, place) {
   const from = message.provenance;
   if (message.role === 'assistant') return { name: place?.member.name ?? shown.facts?.agent ?? '', sign: avatar(place?.member.name ?? shown.facts?.agent, place?.member.id ?? 'agent') };
@@ -95,7 +98,14 @@ const humanText = (text) => html`<div class="request-text" dir="auto" tabindex="
 function human(message) {
   const inner = message.provenance?.kind === 'person' ? undefined : framed(message.text);
   if (inner === undefined) return humanText(message.text);
-  return html`${humanText(pretty(inner))}<details class="call"><summary>${t('talk.whole')}</summary><pre tabindex="0">${said(message.text)}</pre></details>`;
+  return isDocument(inner) ? html`<pre class="document" tabindex="0">${said(pretty(inner))}</pre>` : humanText(inner);
+}
+
+/** What a message of the team carries besides its request or result: all of its text, and where it comes from. */
+function whole(message) {
+  if (message.role !== 'human' || !message.provenance || message.provenance.kind === 'person') return nothing;
+  return html`<details class="call"><summary>${t('talk.whole')}</summary>${framed(message.text) === undefined ? nothing : html`<pre tabindex="0">${said(message.text)}</pre>`}
+    <p>${t('talk.provenance')}</p><pre tabindex="0">${said(JSON.stringify(message.provenance, null, 2))}</pre></details>`;
 }
 
 function messageRow(message, place) {
@@ -107,7 +117,7 @@ function messageRow(message, place) {
   return html`<li class="message ${message.role}"><div class="message-head">${sign}<span class="who">${said(name)}</span>${time(message.created_at)}</div>
     ${message.text ? (message.role === 'assistant' ? prose(message) : human(message)) : nothing}
     ${calls.map((call) => html`<details class="call"><summary>${t('talk.calls')} <code>${said(call.name)}</code></summary><pre tabindex="0">${said(pretty(call.arguments))}</pre></details>`)}
-    ${message.provenance && message.provenance.kind !== 'person' ? html`<details class="call"><summary>${t('talk.provenance')}</summary><pre tabindex="0">${said(JSON.stringify(message.provenance, null, 2))}</pre></details>` : nothing}</li>`;
+    ${whole(message)}</li>`;
 }
 
 const draftName = (thread) => `talk/${thread}`;
@@ -138,13 +148,13 @@ export function conversation() {
   const place = memberOf(thread);
   const back = place ? href('team', place.team.id) : href('now');
   if (!shown || shown.thread !== thread || (!shown.facts && !shown.error)) return html`<div class="page narrow"><p class="faint" role="status">${t('loading')}</p></div>`;
-  if (!shown.facts) return html`<div class="page narrow"><p><a href=${back}>${icon('back')} ${t('back')}</a></p>${shown.error.code === 'conversation_not_found' ? empty(t('talk.none'), errorText(shown.error)) : alertBox('bad', errorText(shown.error), button(t('retry'), refreshConversation))}</div>`;
+  if (!shown.facts) return html`<div class="page narrow"><p><a href=${back}>${icon('back')} ${t('back')}</a></p>${shown.error.code === 'conversation_not_found' ? empty(t('talk.none'), why(shown.error)) : alertBox('bad', why(shown.error), button(t('retry'), refreshConversation))}</div>`;
   const draft = load(draftName(thread), { text: '', key: null });
   const title = place ? place.member.name : shown.facts.title;
   return html`<div class="page narrow talk">
     <p class="crumbs"><a href=${back}>${icon('back')}${place ? said(place.team.name) : t('nav.now')}</a></p>
     <h1 dir="auto">${said(title)}</h1><p class="lede">${t('talk.lede')} <span class="faint">${said(shown.facts.agent)}</span></p>
-    ${shown.error ? alertBox('bad', errorText(shown.error), button(t('retry'), refreshConversation)) : nothing}
+    ${shown.error ? alertBox('bad', why(shown.error), button(t('retry'), refreshConversation)) : nothing}
     ${shown.messages.length ? html`<h2 class="off-screen">${t('talk.messages')}</h2><ol class="messages" aria-label=${t('talk.messages')}>${repeat(shown.messages, (message) => message.number, (message) => messageRow(message, place))}</ol>` : empty(t('talk.empty'), t('talk.emptyText'))}
     ${shown.facts.active_run ? html`<p class="status busy" role="status"><span class="dot"></span>${t('talk.working', { name: plain(title) })}</p>` : nothing}
     <section class="composer" aria-label=${t('talk.say')}>
@@ -152,7 +162,7 @@ export function conversation() {
       <div class="field-frame"><textarea id="talk-text" rows="2" dir="auto" aria-label=${t('talk.say')} placeholder=${t('talk.say')} .value=${live(draft.text)}
         @input=${(event) => { save(draftName(thread), event.target.value ? { ...draft, text: event.target.value } : null); update(); }}
         @keydown=${(event) => { if (!event.isComposing && event.keyCode !== 229 && (event.metaKey || event.ctrlKey) && event.key === 'Enter') { event.preventDefault(); post(thread); } }}></textarea></div>
-      ${shown.postError ? alertBox('bad', errorText(shown.postError)) : nothing}
+      ${shown.postError ? alertBox('bad', why(shown.postError)) : nothing}
       <div class="composer-foot"><span class="grow"></span>${button(t('composer.send'), () => post(thread), { kind: 'primary', disabled: Boolean(shown.posting) || !fold(draft.text).trim() || Boolean(shown.facts.active_run) })}</div>
     </section></div>`;
 }

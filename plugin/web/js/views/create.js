@@ -2,11 +2,11 @@
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, createError, createTeam, newTeamOf, setNewTeam } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { loadAgents, state, update } from '../store.js';
 import { BOUNDS, fault, fold, hiddenInName, plain, uniqueLabel } from '../text.js';
 import { boundsText, counter } from './composer.js';
-import { alertBox, avatar, button, href, icon, said } from './parts.js';
+import { alertBox, avatar, button, href, icon, said, why } from './parts.js';
 
 const MIN = 2;
 const MAX = 8;
@@ -64,7 +64,7 @@ const showFault = (found, field, always) => (found[field] && (tried || always) ?
 
 function catalogue(draft) {
   if (state.agentsError) {
-    return alertBox('bad', html`<strong>${t('create.agentsFailed')}</strong> ${errorText(state.agentsError)}`, button(t('retry'), loadAgents, { disabled: state.agentsLoading }));
+    return alertBox('bad', html`<strong>${t('create.agentsFailed')}</strong> ${why(state.agentsError)}`, button(t('retry'), loadAgents, { disabled: state.agentsLoading }));
   }
   if (!state.agents) return html`<p class="faint" role="status">${t('loading')}</p>`;
   if (!state.agents.length) return alertBox('ask', t('create.noAgents'));
@@ -81,7 +81,7 @@ function catalogue(draft) {
         <div class="grow"><div class="agent-name">${said(agent.display_name || agent.name)}${agent.display_name && agent.display_name !== agent.name ? html` <span class="faint">${said(agent.name)}</span>` : nothing}</div>
           <div class="faint">${said(agent.description)}</div></div>
         ${times ? html`<span class="faint">${icon('check')}${times > 1 ? ` ×${times}` : nothing}</span>` : nothing}
-        <button type="button" class="button small" ?disabled=${full} aria-label=${t('create.addAgent', { name: plain(agent.display_name || agent.name) })}
+        <button type="button" class="button small" ?disabled=${full} aria-label=${t(times ? 'create.addAgentAgain' : 'create.addAgent', { name: plain(agent.display_name || agent.name) })}
           @click=${() => add(agent)}>${t(times ? 'create.addAgain' : 'create.add')}</button></li>`;
     })}
   </ul>${found.length ? nothing : html`<p class="faint" role="status">${t('create.noMatch')}</p>`}`;
@@ -138,8 +138,9 @@ export function create() {
       <div class="search-field">${icon('search')}<input id="agent-search" type="search" aria-label=${t('create.search')} placeholder=${t('create.search')}
         .value=${live(query)} @input=${(event) => { query = event.target.value; update(); }} @keydown=${(event) => { if (event.key === 'Enter' && !event.isComposing) event.preventDefault(); }}></div>
       ${catalogue(draft)}</fieldset>
-    ${draft.state?.length ? alertBox('info', t('successor.carries', { n: draft.state.length })) : nothing}
-    ${error ? alertBox('bad', html`${errorText(error)}${error.field ? html` <code>${error.field}</code>` : nothing}`) : nothing}
+    ${draft.earlier ? alertBox('info', html`${t('successor.of')} <a href=${href('team', draft.earlier.id)}>${said(draft.earlier.name)}</a>${t('sentence.end')} ${t('successor.carries')}`,
+      button(t('successor.empty'), () => change({ earlier: null }), { kind: 'small' })) : nothing}
+    ${error ? alertBox('bad', html`${why(error)}${error.field ? html` <code>${error.field}</code>` : nothing}`) : nothing}
     <div class="form-foot"><span class="faint">${t('create.fixed')}</span>
       <button class="button primary" id="create-team" ?disabled=${busy('create')}>${busy('create') ? t('create.making') : t('create.make')}</button></div>
   </form></div>`;

@@ -4,13 +4,13 @@
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';
 import { busy, cancelJob, jobErrors, settleJob } from '../commands.js';
-import { errorText, has, language, t } from '../i18n.js';
+import { has, language, t } from '../i18n.js';
 import { markdown } from '../markdown.js';
 import { opened, setOpened, state, tell, update } from '../store.js';
 import { cutTo, plain } from '../text.js';
 import { took } from '../time.js';
 import { answerForm } from './answer.js';
-import { alertBox, avatar, because, button, copyText, empty, href, icon, owner, said, status, time } from './parts.js';
+import { alertBox, avatar, because, button, copyText, empty, icon, nextTry, owner, said, status, summary, talk, time, why } from './parts.js';
 
 /** Jobs shown at first and added with each "earlier", in whole chains. */
 const STEP = 40;
@@ -63,7 +63,7 @@ function requestText(team, job) {
   const folds = long(job.text, FOLD.text);
   const open = !folds || opened(team, `${job.id}/text`);
   return html`<div class="request-text" dir="auto">${said(open ? job.text : `${beginning(job.text, FOLD.text)} …`)}</div>
-    ${folds ? foldButton(team, job.id, 'text', Boolean(open), t('text.moreOfRequest')) : nothing}`;
+    ${folds ? foldButton(team, job.id, 'text', Boolean(open), t(open ? 'text.lessOfRequest' : 'text.moreOfRequest')) : nothing}`;
 }
 
 async function copy(text) {
@@ -76,7 +76,7 @@ function result(team, job, from) {
   if (!job.result.available) {
     if (job.error) return nothing;
     if (job.status === 'cancelled') return html`<p class="no-result">${t('result.cancelled')}</p>`;
-    return html`<p class="no-result">${t('result.gone')} <a href=${href('conversation', job.thread)}>${t('job.conversation')}</a></p>`;
+    return html`<p class="no-result">${t('result.gone')} <a href=${talk(job.thread, team)}>${t('job.conversation')}</a></p>`;
   }
   const text = job.result.text ?? '';
   const folds = long(text, FOLD.result);
@@ -87,8 +87,8 @@ function result(team, job, from) {
       <span class="grow"></span>
       <button type="button" class="sign-button" aria-label=${t('result.copy', { name: plain(from) })} title=${t('text.copy')} @click=${() => copy(text)}>${icon('copy')}</button></div>
     ${prose(job, text, open)}
-    ${folds ? foldButton(team, job.id, 'result', open, t('text.moreOfResult', { name: plain(from) })) : nothing}
-    ${job.result.truncated ? html`<p class="note">${t('result.truncated')} <a href=${href('conversation', job.thread)}>${t('job.conversation')}</a></p>` : nothing}
+    ${folds ? foldButton(team, job.id, 'result', open, t(open ? 'text.lessOfResult' : 'text.moreOfResult', { name: plain(from) })) : nothing}
+    ${job.result.truncated ? html`<p class="note">${t('result.truncated')} <a href=${talk(job.thread, team)}>${t('job.conversation')}</a></p>` : nothing}
     ${job.result.truncated === null ? html`<p class="note">${t('result.maybeTruncated')}</p>` : nothing}
   </div>`;
 }
@@ -116,15 +116,16 @@ function details(team, job) {
     [t('job.created'), time(job.created_at)],
     job.completed_at ? [t('job.completed'), html`${time(job.completed_at)}${job.created_at ? html` · ${took(job.created_at, job.completed_at)}` : nothing}`] : null,
   ].filter(Boolean);
-  const open = Boolean(opened(team, `${job.id}/details`));
-  return html`<details class="details" ?open=${open} @toggle=${(event) => {
-      if (event.target.open !== Boolean(opened(team, `${job.id}/details`))) setOpened(team, `${job.id}/details`, event.target.open ? 1 : undefined);
-    }}>
-    <summary>${t('job.details')}</summary>
+  const name = `${job.id}/details`;
+  const keep = (open) => {
+    if (open !== Boolean(opened(team, name))) setOpened(team, name, open ? 1 : undefined);
+  };
+  return html`<details class="details" ?open=${Boolean(opened(team, name))} @toggle=${(event) => keep(event.target.open)}>
+    ${summary(t('job.details'), keep)}
     <dl>${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${job.kind === 'receipt' && job.text ? html`<div class="request-text" dir="auto">${said(job.text)}</div>` : nothing}
     <div class="actions">
-      <a class="button" href=${href('conversation', job.thread)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+      <a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
       ${unfinished(job) && job.status !== 'cancelling' ? button(t('job.cancel'), () => cancelJob(team, job), { kind: 'danger', icon: 'close', disabled: busy(`cancel/${job.id}`) }) : nothing}
     </div>
   </details>`;
@@ -134,8 +135,8 @@ function settle(team, job) {
   if (job.status !== 'unknown') return nothing;
   const off = busy(`settle/${job.id}`);
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
-    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')}</p>
-    <div class="actions"><a class="button" href=${href('conversation', job.thread)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')} ${nextTry(job.reason)}</p>
+    <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
       ${button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off })}
       ${button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off })}</div></div>`;
 }
@@ -147,17 +148,22 @@ function failure(job) {
     ${has(key) ? html`<span class="faint">${said(job.error.message)}</span>` : nothing}</div>`;
 }
 
-export function jobCard(team, job, root) {
+/** Why the last thing that a person did about this job failed. */
+export function jobError(job) {
   const error = jobErrors.get(job.id);
+  return error ? alertBox('bad', why(error)) : nothing;
+}
+
+export function jobCard(team, job, root) {
   return html`<div class="job ${root ? 'root' : 'step'} ${job.kind}" id="job-${job.id}" data-status=${job.status} tabindex="-1">
     <div class="job-head">${heading(job)}<span class="grow"></span>${status(job)}${time(job.created_at)}</div>
     ${job.kind === 'request' ? requestText(team, job) : nothing}
-    ${job.reason && job.status !== 'waiting_input' ? html`<p class="why">${because(job.reason)}</p>` : nothing}
+    ${job.reason && !['waiting_input', 'unknown'].includes(job.status) ? html`<p class="why">${because(job.reason)}</p>` : nothing}
     ${answerForm(team, job)}${settle(team, job)}
     ${result(team, job, job.member ?? nameOf(job.requester))}
     ${failure(job)}
     ${job.note ? html`<p class="note">${said(typeof job.note === 'string' ? job.note : job.note.message ?? '')}</p>` : nothing}
-    ${error ? alertBox('bad', errorText(error)) : nothing}
+    ${jobError(job)}
     ${details(team, job)}
   </div>`;
 }

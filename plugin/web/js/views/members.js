@@ -3,11 +3,11 @@
 import { html, nothing } from '../../vendor/lit-html.js';
 import { draftOf } from '../commands.js';
 import { t } from '../i18n.js';
-import { state } from '../store.js';
+import { rowOf, state } from '../store.js';
 import { plain } from '../text.js';
 import { toggleRecipient } from './composer.js';
 import { reveal } from './feed.js';
-import { avatar, href, icon, said } from './parts.js';
+import { avatar, href, icon, said, talk } from './parts.js';
 
 const KIND = { idle: 'quiet', queued: 'quiet', working: 'busy', waiting: 'ask', unclear: 'ask' };
 
@@ -22,12 +22,12 @@ function memberRow(team, view, member) {
         document.querySelector('#composer-text')?.focus({ preventScroll: true });
       }}>
       ${avatar(member.name, member.id)}
-      <span class="grow member-text"><span class="member-name"><span class="clip">${said(member.name)}</span>${view.team.lead === member.id ? html`<span class="lead-mark" title=${t('members.lead')}>${icon('star')}<span class="off-screen">${t('members.lead')}</span></span>` : nothing}</span>
-        <span class="member-line"><span class="status ${KIND[member.state] ?? 'quiet'}"><span class="dot"></span>${t(`member.${member.state}`)}</span>
-          <span class="faint clip" title=${agent ? plain(agent.description) : nothing}>${said(agent?.display_name ?? member.agent)}</span></span></span>
+      <span class="grow member-text"><span class="member-name"><span class="clip name">${said(member.name)}</span>${view.team.lead === member.id ? html`<span class="lead-mark" title=${t('members.lead')}>${icon('star')}<span class="off-screen">${t('members.lead')}</span></span>` : nothing}
+          <span class="faint clip agent" title=${agent ? plain(agent.description) : nothing}>${said(agent?.display_name || member.agent)}</span></span>
+        <span class="status ${KIND[member.state] ?? 'quiet'}"><span class="dot"></span>${t(`member.${member.state}`)}</span></span>
     </button>
     ${member.job_id ? html`<a class="sign-button" href=${href('team', team)} aria-label=${t('members.jobOf', { name: plain(member.name) })} title=${t('members.current')} @click=${() => reveal(team, view, member.job_id)}>${icon('arrow')}</a>` : nothing}
-    <a class="sign-button" href=${href('conversation', member.thread)} aria-label=${t('members.conversationOf', { name: plain(member.name) })} title=${t('members.conversationOf', { name: plain(member.name) })}>${icon('chat')}</a></div>
+    <a class="sign-button" href=${talk(member.thread, team)} aria-label=${t('members.conversationOf', { name: plain(member.name) })} title=${t('members.conversationOf', { name: plain(member.name) })}>${icon('chat')}</a></div>
   </li>`;
 }
 
@@ -38,8 +38,10 @@ export function members(team, view) {
 
 export function goal(view) {
   const { counts } = view.team;
+  const earlier = view.team.successor_of && rowOf(view.team.successor_of);
   return html`<section class="panel" aria-labelledby="goal-title"><h2 id="goal-title">${t('team.goal')}</h2>
-    <p class="goal" dir="auto" tabindex=${view.team.goal.length > 300 ? 0 : nothing}>${said(view.team.goal)}</p></section>
+    <p class="goal" dir="auto" tabindex=${view.team.goal.length > 300 ? 0 : nothing}>${said(view.team.goal)}</p>
+    ${earlier ? html`<p class="use">${t('successor.of')} <a href=${href('team', earlier.id)}>${said(earlier.name)}</a></p>` : nothing}</section>
     <section class="panel" aria-labelledby="use-title"><h2 id="use-title">${t('team.use')}</h2>
       <p class="use"><span>${t('team.requests', { n: counts.requests, max: counts.requests + counts.requests_left })}</span>
         <meter min="0" max=${counts.requests + counts.requests_left} value=${counts.requests} high=${(counts.requests + counts.requests_left) * 0.9} aria-label=${t('team.use')}></meter></p></section>`;

@@ -1,7 +1,7 @@
 // Small pieces that many views use.
 
 import { html, nothing } from '../../vendor/lit-html.js';
-import { has, t } from '../i18n.js';
+import { errorText, has, t } from '../i18n.js';
 import { initials, pieces, plain } from '../text.js';
 import { brief, full } from '../time.js';
 
@@ -12,6 +12,9 @@ export const said = (text) =>
       ? piece.text
       : html`<span class="hidden-char" title=${t('text.hidden', { code: piece.mark })}>${piece.mark}</span>`,
   )}</bdi>`;
+
+/** Why something failed: a refusal may repeat what others wrote. */
+export const why = (error) => said(errorText(error));
 
 export const time = (iso) =>
   iso ? html`<time datetime=${iso} title=${full(iso)}>${brief(iso)}</time>` : nothing;
@@ -38,13 +41,16 @@ export const status = (job) =>
     has(`status.${job.status}`) ? t(`status.${job.status}`) : job.status
   }</span>`;
 
+/** When what waits is tried again, if that is still to come. */
+export const nextTry = (reason) =>
+  reason?.next_at && new Date(reason.next_at) > new Date() ? html` ${t('reason.next')} ${time(reason.next_at)}${t('sentence.end')}` : nothing;
+
 /** Why a job or team waits: known reasons in the viewer's language. */
 export function because(reason) {
   if (!reason) return nothing;
   const key = `reason.${reason.code}`;
   const text = has(key) ? t(key) : reason.message;
-  const next = reason.next_at && new Date(reason.next_at) > new Date() ? html` ${t('reason.next')} ${time(reason.next_at)}.` : nothing;
-  return html`${said(text)}${next}`;
+  return html`${said(text)}${nextTry(reason)}`;
 }
 
 const PATHS = {
@@ -84,6 +90,13 @@ export const alertBox = (kind, content, actions = nothing) =>
 export const empty = (title, text, more = nothing) =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${more}</div>`;
 
+/**
+ * The summary of a `details` element whose state is kept by `keep`. A press is
+ * kept at once: the element's own event comes later than a reload can.
+ */
+export const summary = (label, keep) =>
+  html`<summary @click=${(event) => keep(!event.currentTarget.parentElement.open)}>${label}</summary>`;
+
 /** Copies a text, also where the clipboard interface is missing. */
 export async function copyText(text) {
   try {
@@ -108,3 +121,6 @@ export async function copyText(text) {
 
 /** Where a hash address leads; parts are encoded. */
 export const href = (...parts) => `#/${parts.map(encodeURIComponent).join('/')}`;
+
+/** Where a conversation is read; `team`: the team that it belongs to. */
+export const talk = (thread, team) => (team ? href('conversation', thread, team) : href('conversation', thread));

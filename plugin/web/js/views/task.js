@@ -4,11 +4,11 @@ import { html, live, nothing } from '../../vendor/lit-html.js';
 import { newId } from '../api.js';
 import { busy, createTask, taskErrors, updateTask } from '../commands.js';
 import { load, save } from '../drafts.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { update } from '../store.js';
 import { plain } from '../text.js';
-import { blockerText, ownerOf, setOpenTask, warningText } from './board.js';
-import { alertBox, button, href, said, signButton, time } from './parts.js';
+import { blockerText, columnOf, ownerOf, setOpenTask, warningText } from './board.js';
+import { alertBox, button, icon, said, signButton, talk, time, why } from './parts.js';
 
 /** Counted in UTF-16 units after trimming, as the board counts them. */
 const BOUNDS = { subject: 200, description: 16_384 };
@@ -65,7 +65,7 @@ function form(team, view, draft, id, submit) {
 function errorBox(id) {
   const error = taskErrors.get(id);
   if (!error) return nothing;
-  return alertBox('bad', html`${errorText(error)}${error.code === 'TEAM_TASK_STALE_REVISION' ? html` ${t('task.staleKept')}` : nothing}`);
+  return alertBox('bad', html`${why(error)}${error.code === 'TEAM_TASK_STALE_REVISION' ? html` ${t('task.staleKept')}` : nothing}`);
 }
 
 const sameList = (a, b) => a.length === b.length && a.every((one, i) => one === b[i]);
@@ -136,11 +136,11 @@ function act(team, task, view) {
 function history(view, id) {
   const read = view.board.history.get(id);
   if (!read) return html`<p class="faint">${t('loading')}</p>`;
-  if (read.error) return alertBox('bad', errorText(read.error));
+  if (read.error) return alertBox('bad', why(read.error));
   return html`<ol class="history" tabindex=${read.events.length > 6 ? 0 : nothing}>${read.events.map((event, i) => {
     const before = read.events[i + 1]?.task;
     return html`<li><span class="faint">${t('state.revision', { n: event.task.revision })}</span> ${changeText(before, event.task, view)}
-      <span class="faint">· ${event.author.kind === 'member' ? html`<a href=${href('conversation', event.author.thread)}>${said(event.author.member ?? event.author.thread)}</a>` : t(event.author.kind === 'lead' ? 'board.lead' : 'history.import')} ${time(event.at)}</span></li>`;
+      <span class="faint">· ${event.author.kind === 'member' ? html`<a href=${talk(event.author.thread, view.id)}>${said(event.author.member ?? event.author.thread)}</a>` : t(event.author.kind === 'lead' ? 'board.lead' : 'history.import')} ${time(event.at)}</span></li>`;
   })}</ol>${read.more ? html`<p class="faint">${t('history.more')}</p>` : nothing}`;
 }
 
@@ -167,14 +167,14 @@ function body(team, view, task) {
   }
   return html`<p class="task-description" dir="auto" tabindex=${task.description.length > 600 ? 0 : nothing}>${said(task.description)}</p>
     <dl class="facts">
-      ${row(t('task.state'), html`${t(`task.${task.status}`)}${task.status === 'pending' ? html` · ${t(task.ready ? 'column.ready' : 'column.blocked')}` : nothing}`)}
+      ${row(t('task.state'), html`${task.status === 'deleted' ? t('task.deleted') : t(`column.${columnOf(task)}`)}`)}
       ${row(t('task.owner'), held ? html`${held.sign} ${said(held.name)}` : t('task.nobody'))}
       ${task.blockedBy.length ? row(t('task.blockedBy'), ids(task.blockedBy)) : nothing}
       ${task.openBlockers?.length ? row(t('task.openBlockers'), task.openBlockers.map((one, i) => html`${i ? ', ' : nothing}${blockerText(one)}`)) : nothing}
       ${task.dependants?.length ? row(t('task.dependants'), ids(task.dependants)) : nothing}
       ${task.writeScopes.length ? row(t('task.scopesShort'), task.writeScopes.map((scope) => html`<code class="scope">${said(scope)}</code> `)) : nothing}
     </dl>
-    ${(task.writeScopeWarnings ?? []).map((warning) => html`<p class="warn">${warningText(warning)}</p>`)}
+    ${(task.writeScopeWarnings ?? []).map((warning) => html`<p class="warn task-line">${icon('warn')}${warningText(warning)}</p>`)}
     ${errorBox(task.id)}
     ${act(team, task, view)}
     <h3>${t('task.history')}</h3>${history(view, task.id)}`;
@@ -191,6 +191,6 @@ export function taskDialog(team, view, id) {
   return html`<dialog class="dialog task-dialog" aria-labelledby="task-title" @close=${() => close(team)}>
     <div class="dialog-head"><h2 id="task-title" dir="auto">${id === 'new' ? t('board.new') : html`<span class="faint">${said(id)}</span> ${said(task?.subject ?? listed?.subject ?? '')}`}</h2>
       ${signButton(t('close'), 'close', () => close(team))}</div>
-    ${id === 'new' ? form(team, view, draft, 'new', (now) => saveNew(team, now)) : task ? body(team, view, task) : error ? alertBox('bad', errorText(error)) : html`<p class="faint" role="status">${t('loading')}</p>`}
+    ${id === 'new' ? form(team, view, draft, 'new', (now) => saveNew(team, now)) : task ? body(team, view, task) : error ? alertBox('bad', why(error)) : html`<p class="faint" role="status">${t('loading')}</p>`}
   </dialog>`;
 }

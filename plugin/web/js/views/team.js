@@ -2,14 +2,14 @@
 
 import { html, nothing } from '../../vendor/lit-html.js';
 import { busy, deleteTeam, reconnect, setNewTeam } from '../commands.js';
-import { errorText, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { refreshTeam, state, update, viewOf } from '../store.js';
 import { BOUNDS, cutTo, plain } from '../text.js';
 import { board } from './board.js';
 import { composer } from './composer.js';
 import { feed } from './feed.js';
 import { goal, members } from './members.js';
-import { alertBox, because, button, empty, href, icon, said } from './parts.js';
+import { alertBox, because, button, empty, href, icon, said, why } from './parts.js';
 import { search } from './search.js';
 import { stateTab } from './state-tab.js';
 
@@ -22,7 +22,7 @@ let asking = null;
 function banners(team, view) {
   const { team: facts } = view;
   const out = [];
-  if (view.error) out.push(alertBox('bad', html`${t('team.stale')} ${errorText(view.error)}`, button(t('retry'), () => refreshTeam(team, true))));
+  if (view.error) out.push(alertBox('bad', html`${t('team.stale')} ${why(view.error)}`, button(t('retry'), () => refreshTeam(team, true))));
   if (!facts.ready || !facts.connected) {
     out.push(alertBox(facts.counts.unfinished || !facts.ready ? 'bad' : 'info',
       html`<strong>${t(facts.ready ? 'team.disconnected' : 'team.notReady')}</strong> ${because(facts.reason)}`,
@@ -49,7 +49,7 @@ function successor(view) {
     members: team.members.map(({ name, agent }) => ({ name, agent })),
     lead: lead < 0 ? '' : lead,
     key: null,
-    state: (view.state.entries ?? []).filter((entry) => entry.status === 'active').map(({ kind, title, content }) => ({ kind, title, content })),
+    earlier: { id: team.id, name: team.name },
   });
   location.hash = href('new');
 }
@@ -65,7 +65,7 @@ function deletion(team, view) {
     <h2 id="delete-title">${t('delete.title')}</h2>
     <p>${t('delete.text')} <strong>${said(view.team.name)}</strong></p>
     ${open ? alertBox('ask', t('delete.unfinished', { n: open })) : nothing}
-    ${asking.error ? alertBox('bad', errorText(asking.error)) : nothing}
+    ${asking.error ? alertBox('bad', why(asking.error)) : nothing}
     <div class="actions end">${button(t('close'), close)}
       <button type="button" class="button danger solid" id="delete-confirm" ?disabled=${busy(`delete/${team}`)} @click=${async () => {
         const error = await deleteTeam(team);
@@ -107,7 +107,7 @@ export function teamPage(team) {
   if (view.gone) return html`<div class="page narrow">${empty(t('team.gone'), t('team.goneText'), html`<a class="button" href=${href('now')}>${t('nav.now')}</a>`)}</div>`;
   if (!view.team) {
     return html`<div class="page narrow">${view.error
-      ? alertBox('bad', errorText(view.error), button(t('retry'), () => refreshTeam(team)))
+      ? alertBox('bad', why(view.error), button(t('retry'), () => refreshTeam(team)))
       : html`<p class="faint" role="status">${t('loading')}</p>`}</div>`;
   }
   const { tab } = state.route;
