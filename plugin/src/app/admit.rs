@@ -163,8 +163,14 @@ fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> 
         return Ok(false);
     }
     let round = round(db, s)?;
-    let mut before = round.iter().filter(|turn| turn.ready).take_while(|turn| turn.owner != s.owner);
-    Ok(before.all(|turn| planned.after.contains(&turn.owner)))
+    for turn in round.iter().filter(|turn| turn.ready).take_while(|turn| turn.owner != s.owner) {
+        let Some((_, slot)) = planned.after.iter().find(|(owner, _)| *owner == turn.owner) else { return Ok(false) };
+        // Another plan may have given that slot to somebody else.
+        if db.get::<Slot>(&keys::slot(*slot))?.is_some_and(|held| held.owner != turn.owner) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// An owner's place in the round.

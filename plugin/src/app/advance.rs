@@ -43,9 +43,9 @@ pub struct Admission {
     pub thread: String,
     /// The slot that was planned for it.
     pub slot: u32,
-    /// Owners with a slot of their own in the same plan, planned before this
-    /// one: they may stand before its owner in the round.
-    pub after: Vec<String>,
+    /// Owners that were planned before this one, each with a slot of its own in
+    /// the same plan: they may stand before its owner in the round.
+    pub after: Vec<(String, u32)>,
 }
 
 /// True: something changed.

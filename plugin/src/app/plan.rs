@@ -95,13 +95,13 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
         let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
         let round = schedule::merge_round(&stored, &candidates);
         let slots = slots(db, settings.slots, &permits, round.len() < 2)?;
-        let mut after: Vec<String> = Vec::new();
+        let mut after: Vec<(String, u32)> = Vec::new();
         let chosen = schedule::admissions(&stored, &candidates, slots.len());
         let full = chosen.len() == slots.len();
         for (chosen, slot) in chosen.into_iter().zip(slots) {
             let admission = Admission { job: chosen.job, thread: chosen.thread, slot, after: after.clone() };
-            if !after.contains(&chosen.owner) {
-                after.push(chosen.owner.clone());
+            if !after.iter().any(|(owner, _)| *owner == chosen.owner) {
+                after.push((chosen.owner.clone(), slot));
             }
             permits.entry((chosen.owner, chosen.team)).or_default().admit.push(admission);
         }

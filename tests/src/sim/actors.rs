@@ -438,8 +438,10 @@ pub fn still_asked(world: &World, thread: &str, wait: &Wait) -> bool {
 
 /// Whether no unfinished job has to do with what is asked in a conversation.
 pub fn nobody_waits(world: &World, thread: &str) -> bool {
-    let asks =
-        |j: &Job| j.thread == thread && !j.phase.finished() && (j.phase.wait().is_some() || j.phase.holds_slot());
+    // One that is to be sent once more waits for the question to be answered.
+    let blocked = |j: &Job| j.hold.as_ref().is_some_and(|h| h.code == "conversation_has_open_question");
+    let busy = |j: &Job| (j.phase.wait().is_some() || j.phase.holds_slot()) && !blocked(j);
+    let asks = |j: &Job| j.thread == thread && !j.phase.finished() && busy(j);
     let checker = world.checker.borrow();
     !checker.living().any(|(_, mirror, _)| mirror.jobs.values().any(asks))
 }
