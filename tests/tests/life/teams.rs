@@ -65,7 +65,7 @@ fn the_list_counts_what_needs_a_person(w: World) {
         assert_eq!(waiting(&w, &team), 0);
         w.double.durable_keys(false);
         let lost = w.send(&other, 0, "r");
-        w.double.fault(Method::Start, None, 2, Effect::other());
+        w.double.fault(Method::Start, Some(other.thread(0)), 2, Effect::other());
         w.work();
         w.later(60_000);
         assert_eq!(w.status(&other, &lost), "unknown");
