@@ -1,6 +1,7 @@
 //! Admit one job: look at its conversation, freeze its input with a slot,
 //! then ask the host.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -33,7 +34,7 @@ pub enum Ready {
 /// What an attempt has stored.
 enum Tried {
     /// Frozen, with a slot: the host is asked next.
-    Frozen(Job, Frozen),
+    Frozen(Box<Job>, Frozen),
     /// Back in the queue, with a reason.
     Held { code: &'static str, message: String, disconnect: bool },
     /// It can never start.
@@ -63,7 +64,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
                 team.take_slot(&mut job, planned.slot, now)?;
                 team.save_job(&mut job, now)?;
                 serve(db, s)?;
-                Tried::Frozen(job, frozen)
+                Tried::Frozen(Box::new(job), frozen)
             }
             Ready::Hold { code, message, disconnect } => {
                 job.hold = Some(hold(&job, code, &message, now));
