@@ -31,6 +31,7 @@ pub enum Ready {
 }
 
 /// What an attempt has stored.
+#[expect(clippy::large_enum_variant, reason = "there is one a step, taken apart at once")]
 enum Tried {
     /// Frozen, with a slot: the host is asked next.
     Frozen(Job, Frozen),
