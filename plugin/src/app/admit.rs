@@ -32,7 +32,6 @@ pub enum Ready {
 }
 
 /// What an attempt has stored.
-#[expect(clippy::large_enum_variant, reason = "there is one a step, taken apart at once")]
 enum Tried {
     /// Frozen, with a slot: the host is asked next.
     Frozen(Box<Job>, Frozen),
