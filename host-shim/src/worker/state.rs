@@ -43,6 +43,8 @@ pub struct State {
     plan_pauses: Backoff<()>,
     /// When the plan that is being made was begun.
     plan_began: Option<Instant>,
+    /// The teams that had a step under way then.
+    under_way: HashSet<TeamRef>,
     /// Not before this time, after a plan, while steps are under way: what
     /// happens meanwhile is gathered.
     plan_rest: Option<Instant>,
@@ -80,6 +82,7 @@ impl State {
             plan_after: None,
             plan_pauses: Backoff::new(options.pause_min, options.pause_max),
             plan_began: None,
+            under_way: HashSet::new(),
             plan_rest: None,
             next: None,
             next_sweep: None,
@@ -137,6 +140,8 @@ impl State {
         }
         self.planning = true;
         self.plan_began = Some(now);
+        // A sweep's steps look at what no event tells of: none is dropped.
+        self.under_way = if self.sweep { HashSet::new() } else { self.busy.keys().cloned().collect() };
         self.dirty = false;
         Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
     }
@@ -153,7 +158,7 @@ impl State {
     }
 
     /// `took`: the ended runs that this plan was given.
-    pub fn planned(&mut self, plan: Plan, took: &[EndedRun], now: Instant) {
+    pub fn planned(&mut self, mut plan: Plan, took: &[EndedRun], now: Instant) {
         self.planning = false;
         self.plan_after = None;
         // Planning takes half of the time at most, however much happens.
@@ -172,9 +177,18 @@ impl State {
         }
         let named: HashSet<&TeamRef> = plan.connect.iter().collect();
         self.connects.retain(|team| named.contains(team));
-        self.connect = plan.connect.into();
+        self.connect = std::mem::take(&mut plan.connect).into();
         for (_, runs) in std::mem::take(&mut self.given) {
             self.give_back(runs);
+        }
+        // A step that ended while the plan was made has overtaken what the plan
+        // says of its team: the next plan knows better.
+        let under_way = std::mem::take(&mut self.under_way);
+        let planned = plan.steps.len();
+        plan.steps.retain(|step| !under_way.contains(&step.team) || self.busy.contains_key(&step.team));
+        if plan.steps.len() < planned {
+            self.dirty = true;
+            self.give_back(took.to_vec());
         }
         if !took.is_empty() {
             self.given = plan.steps.iter().map(|step| (step.team.clone(), took.to_vec())).collect();

@@ -520,3 +520,26 @@ fn an_end_that_no_step_looked_at_is_handed_over_again() {
     let (took, _) = state.take_plan(now).expect("planned again");
     assert_eq!(took, [run]);
 }
+
+#[test]
+fn a_step_that_ended_while_the_plan_was_made_has_overtaken_it() {
+    let now = Instant::now();
+    let mut state = State::new(&options());
+    state.take_plan(now).expect("the first plan");
+    state.planned(plan(&["a"]), &[], now);
+    assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
+    let end = EndedRun { thread: "t".into(), run: "r".into() };
+    state.run_ended(end.clone());
+    let (took, sweep) = state.take_plan(now).expect("an event is planned");
+    assert!(!sweep);
+    assert_eq!(took, std::slice::from_ref(&end));
+    state.step_ended(&team("a"), "permit".into(), true);
+    // It was made before that step had ended: what it says of the team is old.
+    state.planned(plan(&["a", "b"]), &took, now);
+    let started = state.take_start(now, false);
+    assert!(matches!(started, Some(Start::Step { ref team, .. }) if team.team == "b"), "{started:?}");
+    assert_eq!(state.take_start(now, false), None);
+    // The next one decides, and is given the same end.
+    let (took, _) = state.take_plan(now).expect("planned again");
+    assert_eq!(took, [end]);
+}

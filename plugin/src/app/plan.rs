@@ -94,11 +94,13 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
         }
         let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
         let round = schedule::merge_round(&stored, &candidates);
-        let slots = slots(db, settings.slots, &permits, round.len() < 2)?;
+        let mut slots = Slots::load(db, settings.slots, &permits, round.len() < 2)?;
+        let many = slots.free.len() + slots.freeing.len();
         let mut after: Vec<(String, u32)> = Vec::new();
-        let chosen = schedule::admissions(&stored, &candidates, slots.len());
-        let full = chosen.len() == slots.len();
-        for (chosen, slot) in chosen.into_iter().zip(slots) {
+        let chosen = schedule::admissions(&stored, &candidates, many);
+        let full = chosen.len() == many;
+        for chosen in chosen {
+            let Some(slot) = slots.take(&chosen) else { break };
             let admission = Admission { job: chosen.job, thread: chosen.thread, slot, after: after.clone() };
             if !after.iter().any(|(owner, _)| *owner == chosen.owner) {
                 after.push((chosen.owner.clone(), slot));
@@ -124,27 +126,49 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
     })
 }
 
-/// The numbers of the slots that admissions may try, in order: those that are
-/// free and, for an owner alone, those whose jobs are looked at in the same pass
-/// and may free them. With several owners a slot counts when it is free: whose
-/// run ends first must not decide who is next. The commit of each admission
-/// looks at its slot again.
-fn slots(db: &Db, all: u32, permits: &BTreeMap<(String, String), Permit>, alone: bool) -> Result<Vec<u32>> {
-    let mut taken = Vec::new();
-    let mut freeing = Vec::new();
-    for (key, value) in db.scan_prefix(keys::slots(), MANY_SLOTS)? {
-        let slot: Slot = parse(&key, &value)?;
-        let number = key.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
-        taken.push(number);
-        if alone && permits.get(&(slot.owner, slot.team)).is_some_and(|permit| permit.collect.contains(&slot.n)) {
-            freeing.push(number);
+/// The numbers of the slots that admissions may try. The commit of each
+/// admission looks at its slot again.
+struct Slots {
+    all: u32,
+    free: Vec<u32>,
+    /// Those whose jobs are looked at in the same pass and may free them: for an
+    /// owner alone. With several owners a slot counts when it is free: whose run
+    /// ends first must not decide who is next.
+    freeing: Vec<u32>,
+}
+
+impl Slots {
+    fn load(db: &Db, all: u32, permits: &BTreeMap<(String, String), Permit>, alone: bool) -> Result<Self> {
+        let mut taken = Vec::new();
+        let mut freeing = Vec::new();
+        for (key, value) in db.scan_prefix(keys::slots(), MANY_SLOTS)? {
+            let slot: Slot = parse(&key, &value)?;
+            let number = key.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
+            taken.push(number);
+            let looked = permits.get(&(slot.owner, slot.team)).is_some_and(|permit| permit.collect.contains(&slot.n));
+            if alone && looked && number < all {
+                freeing.push(number);
+            }
         }
+        // More may be held than there are: by imported jobs, or by those of a
+        // process that had more.
+        let left = (all as usize).saturating_sub(taken.len());
+        let free = (0..all).filter(|number| !taken.contains(number)).take(left).collect();
+        Ok(Self { all, free, freeing })
     }
-    // More may be held than there are: by imported jobs, or by those of a
-    // process that had more.
-    let left = (all as usize).saturating_sub(taken.len());
-    let free = (0..all).filter(|number| !taken.contains(number)).take(left);
-    Ok(free.chain(freeing.iter().copied().filter(|number| *number < all)).collect())
+
+    /// A slot for a job: the first free one from a place that the job itself
+    /// gives. So two plans in a row, of which the second was made before the
+    /// steps of the first have ended, want different slots for different jobs.
+    fn take(&mut self, chosen: &Candidate) -> Option<u32> {
+        if self.free.is_empty() {
+            return (!self.freeing.is_empty()).then(|| self.freeing.remove(0));
+        }
+        let seed = chosen.team.bytes().fold(chosen.job, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into()));
+        let from = seed % self.all.max(1);
+        let place = self.free.iter().position(|number| *number >= from).unwrap_or(0);
+        Some(self.free.remove(place))
+    }
 }
 
 /// More slots than are ever held.
