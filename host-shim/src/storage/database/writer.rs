@@ -5,8 +5,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -14,6 +14,12 @@ use super::{Shared, WriteError, schema};
 
 /// Writes that share one commit at most.
 const GROUP: usize = 256;
+/// Writes in a group from which others are waited for: so many callers at once
+/// have more on the way, and one sync for all of them costs less than many.
+const GATHER_FROM: usize = 6;
+/// How long the next one is waited for then, and all of them together.
+const GATHER_NEXT: Duration = Duration::from_micros(50);
+const GATHER_ALL: Duration = Duration::from_micros(400);
 /// Pages written since the last checkpoint after which one is made as soon as
 /// nobody waits.
 const CHECKPOINT_IDLE: u64 = 1_000;
@@ -187,19 +193,27 @@ impl Writer {
         let mut next = Some(first);
         let mut closing = false;
         let mut broken = None;
+        let mut gathering = None;
         while let Some(mut job) = next.take() {
             broken = self.run(job.as_mut()).err();
             jobs.push(job);
             if broken.is_some() || jobs.len() == GROUP {
                 break;
             }
-            match self.queue.try_recv() {
-                Ok(Message::Run(job)) => {
+            let mut message = self.queue.try_recv().ok();
+            if message.is_none() && jobs.len() >= GATHER_FROM {
+                let since = *gathering.get_or_insert_with(Instant::now);
+                if since.elapsed() < GATHER_ALL {
+                    message = self.queue.recv_timeout(GATHER_NEXT).ok();
+                }
+            }
+            match message {
+                Some(Message::Run(job)) => {
                     self.taken();
                     next = Some(job);
                 }
-                Ok(Message::Close) => closing = true,
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+                Some(Message::Close) => closing = true,
+                None => {}
             }
         }
         let fate = match broken {
