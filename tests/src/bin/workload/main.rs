@@ -129,6 +129,15 @@ fn main() -> ExitCode {
     if names.iter().any(|n| n == "all") {
         names = ALL.map(str::to_owned).to_vec();
     }
+    let known = |name: &str| {
+        let listed =
+            SECTIONS.lines().any(|l| l.split_whitespace().take(2).any(|word| word.trim_end_matches(',') == name));
+        listed || name.starts_with("hot-") || name == "keep-instructions"
+    };
+    if let Some(other) = names.iter().find(|name| !known(name)) {
+        eprintln!("there is no section `{other}`; the sections are:\n{SECTIONS}");
+        return ExitCode::from(2);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let result = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {

@@ -36,8 +36,9 @@ pub async fn start() -> Result<()> {
         cell.print();
     }
     let program = std::env::current_exe()?.with_file_name(format!("agent-teams{}", std::env::consts::EXE_SUFFIX));
-    if let Ok(found) = std::fs::metadata(&program) {
-        println!("{}", json!({"op": "size of the program with the component", "bytes": found.len()}));
+    match std::fs::metadata(&program) {
+        Ok(found) => println!("{}", json!({"op": "size of the program with the component", "bytes": found.len()})),
+        Err(_) => eprintln!("the size of the program is not told: build it first, with cargo build --release"),
     }
     memory(rig).await
 }
