@@ -52,7 +52,7 @@ n  start         from nothing to the first answer; memory
    instructions  of the hot calls, counted by valgrind, beside the reference
                  (keep-instructions writes tests/instructions.json)
    hot-send, hot-life, hot-get, hot-info, …-native
-                 one call again and again, for a profiler
+                 one call again and again (HOT_LOOPS times), for a profiler
    all           everything";
 
 async fn section(name: &str) -> Result<()> {
