@@ -10,7 +10,7 @@ use super::collect::{self, Attempt, Seen, say};
 use super::connect;
 use super::finish::{Ending, finish};
 use super::freeze::freeze;
-use super::{plan, topic};
+use super::{leftovers, plan, topic};
 use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
@@ -48,7 +48,7 @@ enum Tried {
 /// the input and takes the slot, or says why not. The attempt counts as the
 /// owner's turn.
 pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
-    let seen = s.runs.state(&planned.thread, None);
+    let seen = leftovers::end(s, planned, s.runs.state(&planned.thread, None))?;
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;
@@ -76,7 +76,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
                 let before = job.phase.clone();
                 let Some(phase) = step(&before, Event::Failed) else { return Ok(None) };
                 job.phase = phase;
-                finish(&team, &before, job, Ending::Failed(failure), now)?;
+                finish(&team, before.run(), job, Ending::Failed(failure), now)?;
                 Tried::Failed
             }
         };

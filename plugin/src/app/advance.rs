@@ -217,37 +217,83 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
     if !before.holds_slot() && !waiting {
         return Ok(false);
     }
+    let seen = match seen {
+        Seen::Overtaken(seen) => {
+            job.note = Some(OVERTAKEN.into());
+            seen
+        }
+        seen => seen,
+    };
     if seen.run().is_some() {
         team.head.borrow_mut().disconnects = 0;
     }
-    let cancelling = matches!(before, Phase::Cancelling { .. });
     if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
         team.db.put(&keys::ran(team.owner, &job.thread, run), &(&team.team.id, job.n))?;
     }
-    let mut ending = None;
-    let event = match seen {
-        Seen::Nothing => return Ok(false),
-        Seen::Later { code, message, .. } => {
-            job.hold = Some(hold(&job, code, message, now));
-            team.save_job(&mut job, now)?;
-            return Ok(true);
+    if let Seen::Later { code, message, .. } = seen {
+        job.hold = Some(hold(&job, code, message, now));
+        team.save_job(&mut job, now)?;
+        return Ok(true);
+    }
+    let Some((event, ending)) = event(team, &mut job, seen)? else { return Ok(false) };
+    let Some(phase) = step(&job.phase, event) else { return Ok(false) };
+    job.phase = phase;
+    job.hold = match seen {
+        Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
+        // Until the next answer, with nothing to look at before.
+        Seen::Refused { message } => Some(Hold { next_at: 0, ..hold(&job, "answer_refused", message, now) }),
+        // Whether the host names the run later is looked at, ever more seldom.
+        Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
+        _ => None,
+    };
+    match seen {
+        Seen::NotNow { .. } if job.phase == Phase::Queued => {
+            // The next input is made anew, and one key carries one input only.
+            job.refused += 1;
         }
+        Seen::Refused { .. } => forget_answer(team, &mut job)?,
+        _ => {}
+    }
+    if let Some(run) = seen.run() {
+        // The run of the newest message; an answered interrupt continues in another.
+        if job.message_run.is_none() {
+            job.message_run = Some(run.into());
+        }
+        // The notices that its input carried have arrived with the run.
+        if before.attempt().is_none() {
+            drop_notices(team, &job)?;
+        }
+    }
+    if job.phase.finished() {
+        let ending = ending.unwrap_or(Ending::Cancelled { note: None });
+        finish(team, seen.run().or(before.run()), job, ending, now)?;
+        return Ok(true);
+    }
+    team.save_job(&mut job, now)?;
+    Ok(true)
+}
+
+/// What an observation means for a job, and how the job ends if it does.
+fn event(team: &TeamTx, job: &mut Job, seen: &Seen) -> Result<Option<(Event, Option<Ending>)>> {
+    let ends = matches!(seen, Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_));
+    if job.phase.cancelling() && ends {
+        return Ok(Some((Event::Stopped, None)));
+    }
+    let event = match seen {
+        Seen::Nothing | Seen::Later { .. } | Seen::Stopped { .. } | Seen::Overtaken(_) => return Ok(None),
         Seen::Started { run } => Event::Started { run: run.clone() },
-        Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_) if cancelling => Event::Stopped,
-        Seen::Ended { run, ending: end } => {
-            ending = Some(end.clone());
-            match end {
+        Seen::Ended { run, ending } => {
+            let event = match ending {
                 Ending::Completed { .. } => Event::Completed { run: run.clone() },
                 _ => Event::Failed,
-            }
+            };
+            return Ok(Some((event, Some(ending.clone()))));
         }
         Seen::Asked { run, wait } => Event::Asked { run: run.clone(), wait: wait.clone() },
         Seen::NotNow { .. } => Event::NotAdmitted,
-        Seen::Never(failure) => {
-            ending = Some(Ending::Failed(failure.clone()));
-            Event::Failed
-        }
-        Seen::Lost => Event::Lost { key: run_key(team, &job)?, answer: job.answer.clone() },
+        Seen::Never(failure) => return Ok(Some((Event::Failed, Some(Ending::Failed(failure.clone()))))),
+        Seen::Refused { .. } => Event::AnswerRefused,
+        Seen::Lost => Event::Lost { key: run_key(team, job)?, answer: job.answer.clone() },
         Seen::CancelAccepted { run } => {
             // The run may have been found only now.
             if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
@@ -255,41 +301,24 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             }
             Event::CancelAccepted
         }
-        Seen::Stopped { .. } => return Ok(false),
     };
-    let Some(phase) = step(&job.phase, event) else { return Ok(false) };
-    if matches!((&before, seen), (Phase::Starting, Seen::NotNow { .. })) {
-        // The next input is made anew, and one key carries one input only.
-        job.refused += 1;
-    }
-    job.phase = phase;
-    job.hold = match seen {
-        Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
-        // Whether the host names the run later is looked at, ever more seldom.
-        Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
-        _ => None,
-    };
-    if let Seen::Started { run } | Seen::Ended { run, .. } | Seen::Asked { run, .. } = seen {
-        // The run of the newest message; an answered interrupt goes on in another.
-        if job.message_run.is_none() {
-            job.message_run = Some(run.clone());
-        }
-        // The notices that its input carried have arrived with the run.
-        if matches!(before, Phase::Starting | Phase::Unknown { .. }) {
-            drop_notices(team, &job)?;
-        }
-    }
-    if job.phase.finished() {
-        let ending = ending.unwrap_or(Ending::Cancelled { note: None });
-        finish(team, &before, job, ending, now)?;
-        return Ok(true);
-    }
-    team.save_job(&mut job, now)?;
-    Ok(true)
+    Ok(Some((event, None)))
 }
 
+/// A refused answer was not given: its request id may carry another one.
+fn forget_answer(team: &TeamTx, job: &mut Job) -> Result<()> {
+    if let Some(answer) = job.answer.take() {
+        job.answers.retain(|(request_id, _)| *request_id != answer.request_id);
+    }
+    team.db.delete(&team.keys.answer(job.n))?;
+    team.db.delete(&team.keys.input(job.n))
+}
+
+const OVERTAKEN: &str = "The question was answered in the conversation itself before the answer given here arrived; that \
+     first answer counts.";
+
 const UNKNOWN: &str =
-    "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.";
+    "The outcome of its run is unknown. Look at the conversation, then settle the job as failed or try again.";
 
 /// The key of a job's newest attempt.
 pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {

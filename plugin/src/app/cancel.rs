@@ -10,12 +10,13 @@ use super::advance::run_key;
 use super::finish::{Ending, finish};
 use super::{Ctx, topic, view};
 use crate::domain::error::Result;
-use crate::domain::job::Phase;
+use crate::domain::job::Wait;
 use crate::domain::machine::{Event, step};
 use crate::store::{TeamTx, commit_lock, transact};
 
-/// Cancels a request or a receipt. What was not admitted ends at once; a run
-/// that is under way ends when the host says so. A finished job stays as it is.
+/// Cancels a request or a receipt. What was not admitted ends at once. A run
+/// that is under way, or that stopped at an interrupt, ends when the host says
+/// so; its interrupts are withdrawn. A finished job stays as it is.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
@@ -32,7 +33,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
         let Some(phase) = step(&before, Event::Cancel { key: run_key(&team, &job)? }) else {
             return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
         };
-        let question = matches!(before, Phase::Waiting { .. } | Phase::Answered { .. });
+        let question = matches!(before.wait(), Some(Wait::Question { .. }));
         job.phase = phase;
         job.hold = None;
         let job = if job.phase.finished() {
@@ -41,7 +42,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
                     "Its question stays open in the conversation and blocks new work there until it is answered.",
                 )
             });
-            finish(&team, &before, job, Ending::Cancelled { note }, now)?
+            finish(&team, before.run(), job, Ending::Cancelled { note }, now)?
         } else {
             team.save_job(&mut job, now)?;
             job

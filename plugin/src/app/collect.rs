@@ -1,12 +1,13 @@
 //! What the host says of one job, and what that means for it.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::finish::Ending;
 use crate::domain::error::Error;
-use crate::domain::job::{Answered, Failure, OpenInterrupt, Phase, Wait};
+use crate::domain::job::{Answer, Answered, Failure, OpenInterrupt, Phase, Wait};
 use crate::domain::{limits, text};
 use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
 use crate::store::records::{Frozen, FrozenInput, Job};
@@ -36,6 +37,13 @@ pub enum Seen {
     },
     /// Nothing was admitted, and it never can be.
     Never(Failure),
+    /// The host refused the answer, and what it answers is still open.
+    Refused {
+        message: String,
+    },
+    /// The host refused the answer, since another one came first; this is what
+    /// became of the job by that.
+    Overtaken(Box<Seen>),
     /// The host could not be asked; whatever was true still is.
     Later {
         code: &'static str,
@@ -63,6 +71,7 @@ impl Seen {
             | Seen::Asked { run, .. }
             | Seen::CancelAccepted { run }
             | Seen::Stopped { run: Some(run) } => Some(run),
+            Seen::Overtaken(seen) => seen.run(),
             _ => None,
         }
     }
@@ -77,7 +86,7 @@ pub enum Attempt {
     Again,
 }
 
-/// Sends a frozen input. `member`: the conversation is a member's.
+/// Sends a frozen input.
 pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Seen {
     let asked = match &frozen.input {
         FrozenInput::Message { id, text, answers, provenance } => {
@@ -129,7 +138,49 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
             Found::Unclear => return Seen::Lost,
         }
     }
-    not_admitted(job, &error)
+    match (&job.phase, &error) {
+        (Phase::Resuming { run, answer }, RunError::Rejected(_)) => answer_refused(runs, job, run, answer, &error),
+        _ => not_admitted(job, &error),
+    }
+}
+
+/// A refused answer is looked up before it is told. Still open: it can be
+/// answered again. Answered meanwhile: the job follows that answer's run.
+/// Neither: the answer that the job waits for cannot come.
+fn answer_refused(runs: &dyn Runs, job: &Job, asker: &str, answer: &Answer, error: &RunError) -> Seen {
+    let withdrawn = |why: &str| {
+        Seen::Never(Failure {
+            code: "question_withdrawn".into(),
+            message: format!("What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."),
+        })
+    };
+    let state = match runs.state(&job.thread, None) {
+        Ok(state) => state,
+        Err(RunError::NotFound(why)) => return withdrawn(&why),
+        // Asked again with the same key, and looked up again.
+        Err(error) => return cannot_ask(job, &error),
+    };
+    if still_open(&answer.wait, &state) {
+        return Seen::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) };
+    }
+    // A clarification is answered by a message of its own, which begins another turn.
+    let Wait::Interrupts { .. } = answer.wait else { return withdrawn(&say(error)) };
+    let follows = match state.active_run {
+        Some(run) => Seen::Started { run },
+        None => match runs.get(&job.thread, asker) {
+            Ok(run) if run.status == RunStatus::Interrupted && state.interrupts.is_empty() => {
+                return withdrawn(&say(error));
+            }
+            Ok(run) => look(runs, job, &run),
+            Err(RunError::NotFound(why)) => return withdrawn(&why),
+            Err(error) => return cannot_ask(job, &error),
+        },
+    };
+    match follows {
+        // Nothing of that answer is known yet.
+        Seen::Later { .. } | Seen::Nothing => follows,
+        follows => Seen::Overtaken(Box::new(follows)),
+    }
 }
 
 /// What a refusal means when nothing was admitted.
@@ -225,16 +276,25 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
         Phase::Cancelling { run: Some(run), accepted, .. } => stop(runs, job, run, *accepted),
         Phase::Cancelling { run: None, key, .. } => match runs.find(&job.thread, key) {
             Ok(found) => stop(runs, job, &found.id, false),
-            Err(RunError::NotFound(_)) => Seen::Stopped { run: None },
+            Err(RunError::NotFound(_)) => withdraw(runs, job),
             Err(RunError::Other(_)) => Seen::Lost,
             Err(error) => cannot_ask(job, &error),
         },
-        Phase::Unknown { key, .. } => match runs.find(&job.thread, key) {
+        Phase::Unknown { run, key, cancel, .. } => match runs.find(&job.thread, key) {
+            Ok(found) if *cancel => stop(runs, job, &found.id, false),
             Ok(found) => look(runs, job, &found),
+            // Never admitted, of a run that was never named: nothing happened. A key
+            // that was taken over may have been used at another host.
+            Err(RunError::NotFound(_)) if run.is_none() && *cancel => withdraw(runs, job),
+            Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => not_now(
+                "not_admitted",
+                "The host says that nothing was started; it is tried again.".into(),
+                false,
+            ),
             Err(RunError::Denied(why)) => cannot_ask(job, &RunError::Denied(why)),
             Err(_) => later(
                 "outcome_unknown",
-                "Nobody knows what became of its run. Look at the conversation, then settle the job.",
+                "The outcome of its run is unknown. Look at the conversation, then settle the job.",
                 false,
             ),
         },
@@ -242,26 +302,42 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
     }
 }
 
+/// A cancelled answer was never sent. The run that asked for it may still be
+/// stopped at its interrupts, which nothing else would ever close.
+fn withdraw(runs: &dyn Runs, job: &Job) -> Seen {
+    match job.answer.as_ref() {
+        Some(Answer { asker: Some(asker), wait: Wait::Interrupts { .. }, .. }) => match stop(runs, job, asker, false) {
+            // A run that the host does not know waits for nothing.
+            Seen::Lost => Seen::Stopped { run: None },
+            seen => seen,
+        },
+        _ => Seen::Stopped { run: None },
+    }
+}
+
 fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
     if accepted {
-        return match runs.get(&job.thread, run) {
-            Ok(found) if ended(found.status) => Seen::Stopped { run: Some(run.into()) },
-            Ok(_) => Seen::Nothing,
-            Err(RunError::NotFound(_)) => Seen::Lost,
-            Err(error) => cannot_ask(job, &error),
-        };
+        match runs.get(&job.thread, run) {
+            // It stopped at an interrupt before the cancel took effect.
+            Ok(found) if found.status == RunStatus::Interrupted => {}
+            Ok(found) if ended(found.status) => return Seen::Stopped { run: Some(run.into()) },
+            Ok(_) => return Seen::Nothing,
+            Err(RunError::NotFound(_)) => return Seen::Lost,
+            Err(error) => return cannot_ask(job, &error),
+        }
     }
     match runs.cancel(&job.thread, run) {
         Ok(Cancellation::Stopped) => Seen::Stopped { run: Some(run.into()) },
+        Ok(Cancellation::Accepted) if accepted => Seen::Nothing,
         Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
-        // Known once and not found any more: nobody can say that it ended.
+        // Known once and not found any more: that it ended cannot be told.
         Err(RunError::NotFound(_)) => Seen::Lost,
         Err(error) => cannot_ask(job, &error),
     }
 }
 
 fn ended(status: RunStatus) -> bool {
-    matches!(status, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled | RunStatus::Interrupted)
+    matches!(status, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled)
 }
 
 const CHANGED: &str = "The question was answered or replaced in the conversation itself, so an answer given here would \

@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,8 +12,8 @@ use super::{Ctx, adopt, get, topic};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::host::{Host, RunError, Runs};
-use crate::store::records::{Disconnect, Team};
-use crate::store::{TeamTx, commit_lock, keys, read, step_lock, stored, transact};
+use crate::store::records::{Disconnect, Gone};
+use crate::store::{TeamTx, commit_lock, read, step_lock, stored, transact};
 
 /// Connects a team again, so that its work goes on. Harmless when repeated.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -29,7 +30,9 @@ pub fn connect(ctx: Ctx, connect: &Connect) -> Result<serde_json::Value> {
 
 /// Ensures every member's conversation, then marks the team ready and binds
 /// the capability. A team is ready only when all of them exist; on a failure
-/// nothing is bound and the reason is stored.
+/// nothing is bound and the reason is stored. A team that was ready once loses
+/// no more than the members whose agents are gone: their jobs fail when they
+/// are admitted, and all others go on.
 pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Result<()> {
     if !text::is_id(team) {
         return Err(Error::no_team());
@@ -37,15 +40,23 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     let _step = host.lock(&step_lock(owner, team), limits::LOCK_MS).map_err(|_| {
         Error::unavailable("team_busy", "The team is talking to the host; nothing happened. Try again.")
     })?;
-    let record: Team = read(host, |db| db.get(&keys::TeamKeys::new(owner, team).team())?.ok_or_else(Error::no_team))?;
+    let (record, ready) = read(host, |db| {
+        let team = TeamTx::load(db, owner, team)?;
+        let ready = team.head.borrow().ready;
+        Ok((team.team, ready))
+    })?;
+    let mut gone = Vec::new();
     for member in &record.members {
         let title = format!("{} · {}", record.name, member.name);
-        if let Err(error) = runs.create_thread(&member.thread, &member.agent, &title) {
-            let refusal = refuse(&error, &member.name, &member.agent);
-            host.forget(owner, team);
-            disconnected(host, owner, team, &refusal)?;
-            return Err(refusal);
+        let Err(error) = runs.create_thread(&member.thread, &member.agent, &title) else { continue };
+        let refusal = refuse(&error, &member.name, &member.agent);
+        if ready && matches!(error, RunError::Rejected(_)) {
+            gone.push(Gone { member: member.id.clone(), message: refusal.message });
+            continue;
         }
+        host.forget(owner, team);
+        disconnected(host, owner, team, &refusal)?;
+        return Err(refusal);
     }
     let first = host.lookup(owner, team).is_none();
     // Before the commit: whoever sees the team connected may use it at once.
@@ -57,9 +68,10 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
         }
         {
             let mut head = team.head.borrow_mut();
-            if head.ready && head.connected && head.disconnect.is_none() {
+            if head.ready && head.connected && head.disconnect.is_none() && head.gone == gone {
                 return Ok(None);
             }
+            head.gone.clone_from(&gone);
             head.ready = true;
             head.connected = true;
             head.disconnect = None;

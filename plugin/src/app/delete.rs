@@ -72,10 +72,12 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
         }
     }
     for thread in threads {
-        for (key, value) in team.db.scan_prefix(&keys::rans(team.owner, &thread), 4_000)? {
-            let (of, _): (String, u32) = parse(&key, &value)?;
-            if of == team.team.id {
-                team.db.delete(&key)?;
+        for prefix in [keys::rans(team.owner, &thread), keys::outlived_in(team.owner, &thread)] {
+            for (key, value) in team.db.scan_prefix(&prefix, 4_000)? {
+                let (of, _): (String, u32) = parse(&key, &value)?;
+                if of == team.team.id {
+                    team.db.delete(&key)?;
+                }
             }
         }
     }

@@ -21,9 +21,9 @@ pub enum Ending {
     Cancelled { note: Option<String> },
 }
 
-/// Stores the end of a job whose phase was `before` and is now finished, and
-/// everything that follows, in the caller's commit.
-pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: u64) -> Result<Job> {
+/// Stores the end of a job whose phase is now finished, and everything that
+/// follows, in the caller's commit. `run`: the last run that is known of it.
+pub fn finish(team: &TeamTx, run: Option<&str>, mut job: Job, ending: Ending, now: u64) -> Result<Job> {
     job.hold = None;
     job.answer = None;
     job.completed_at = Some(now);
@@ -35,12 +35,12 @@ pub fn finish(team: &TeamTx, before: &Phase, mut job: Job, ending: Ending, now: 
         }
         Ending::Failed(failure) => {
             // The run, where there was one, leads to its conversation.
-            job.ended_run = before.run().map(String::from);
+            job.ended_run = run.map(String::from);
             job.failure = Some(failure);
             MessageKind::Notice
         }
         Ending::Cancelled { note } => {
-            job.ended_run = before.run().map(String::from);
+            job.ended_run = run.map(String::from);
             job.note = note;
             MessageKind::Notice
         }

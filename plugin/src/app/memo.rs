@@ -3,16 +3,30 @@
 
 use serde_json::Value;
 
-use super::Ctx;
+use super::{Ctx, who};
 use crate::domain::error::{Error, Result};
 use crate::store::TeamTx;
-use crate::store::records::{CallMemo, V1};
+use crate::store::records::{CallMemo, Job, Member, V1};
 
-/// The first reply to this call, if it was made before. The same call with
-/// other arguments is a conflict. Calls without an id are not remembered.
-pub fn recall(ctx: Ctx, team: &TeamTx, digest: &str) -> Result<Option<Value>> {
-    let Some((thread, run, call)) = identity(ctx) else { return Ok(None) };
-    let Some(memo) = team.db.get::<CallMemo>(&team.keys.call(thread, run, call))? else { return Ok(None) };
+/// A mutating tool call that may be made.
+pub enum Call {
+    /// It was made before, with this reply.
+    Again(Value),
+    /// It is new. `during`: the job that the calling turn executes.
+    New { during: Option<Job> },
+}
+
+/// Whether this call was made before. The same call with other arguments is a
+/// conflict. Calls without an id are not remembered. A new call of a run that
+/// is over is refused (`run_ended`).
+pub fn recall(ctx: Ctx, team: &TeamTx, me: &Member, digest: &str) -> Result<Call> {
+    let known = match identity(ctx) {
+        Some((thread, run, call)) => team.db.get::<CallMemo>(&team.keys.call(thread, run, call))?,
+        None => None,
+    };
+    let Some(memo) = known else {
+        return Ok(Call::New { during: who::executing(team, &me.thread, who::own_run(ctx, me))? });
+    };
     if memo.digest != digest {
         return Err(Error::conflict(
             "call_id_reused",
@@ -20,7 +34,7 @@ pub fn recall(ctx: Ctx, team: &TeamTx, digest: &str) -> Result<Option<Value>> {
         ));
     }
     let reply = serde_json::from_str(&memo.reply).map_err(|_| Error::internal("a stored reply cannot be read"))?;
-    Ok(Some(reply))
+    Ok(Call::Again(reply))
 }
 
 /// Remembers the reply, and forgets those of the conversation's earlier runs:

@@ -17,6 +17,7 @@ pub mod freeze;
 pub mod get;
 pub mod history;
 pub mod import_team;
+pub mod leftovers;
 pub mod list;
 pub mod memo;
 pub mod mention;
@@ -37,6 +38,7 @@ pub mod send;
 pub mod settle;
 pub mod update_state;
 pub mod view;
+pub mod who;
 
 use alloc::string::String;
 use alloc::vec::Vec;

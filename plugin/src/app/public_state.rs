@@ -6,19 +6,17 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::{Ctx, freeze, send};
+use super::freeze;
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::state::{self, Entry, Stamp, Status};
 use crate::domain::{context, limits};
 use crate::store::TeamTx;
-use crate::store::records::{Member, StateEntry};
+use crate::store::records::{Job, Member, StateEntry};
 
 /// Who writes now: the member, its conversation, and the job that it executes.
-/// A call of a run that is over is refused rather than attributed to the next
-/// job.
-pub fn stamp(ctx: Ctx, team: &TeamTx, me: &Member, now: u64) -> Result<Stamp> {
-    let job = send::executing(team.db, team, &me.thread, send::own_run(ctx, me))?;
-    Ok(Stamp { member: me.id.clone(), thread: me.thread.clone(), job: job.map(|j| j.id), earlier: None, at: now })
+pub fn stamp(me: &Member, during: Option<&Job>, now: u64) -> Stamp {
+    let job = during.map(|job| job.id.clone());
+    Stamp { member: me.id.clone(), thread: me.thread.clone(), job, earlier: None, at: now }
 }
 
 /// An entry as everybody sees it.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::own_team::OwnTeam;
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, memo, public_state, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::state::{Draft, Entry, Kind, Status};
@@ -46,9 +46,10 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
         let team = TeamTx::load(db, ctx.owner(), &publish.team_id)?;
         let me = speaker(ctx, &team)?;
         let digest = ids::digest("publish_team_state", &[&publish.team_id, &request_id, &published]);
-        if let Some(reply) = memo::recall(ctx, &team, &digest)? {
-            return Ok((reply, None));
-        }
+        let during = match memo::recall(ctx, &team, &me, &digest)? {
+            memo::Call::Again(reply) => return Ok((reply, None)),
+            memo::Call::New { during } => during,
+        };
         let entries = team.state()?;
         let id = ids::entry(&team.team.id, &team.team.nonce, &me.thread, &request_id);
         if let Some(known) = entries.iter().find(|e| e.entry.id == id) {
@@ -73,7 +74,7 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
                 ),
             ));
         }
-        let stamp = public_state::stamp(ctx, &team, &me, now)?;
+        let stamp = public_state::stamp(&me, during.as_ref(), now);
         let record = StateEntry {
             v: V1,
             n: team.head.borrow().entries + 1,

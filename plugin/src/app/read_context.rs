@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::own_team::OwnTeam;
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, freeze};
 use crate::domain::error::{Error, Result};
 use crate::domain::{context, limits};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::own_team::OwnTeam;
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, view};
 use crate::domain::error::Result;
 use crate::domain::job::Phase;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::optional;
 use super::own_team::OwnTeam;
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, public_state};
 use crate::domain::error::Result;
 use crate::domain::state::{Entry, Kind, Status};

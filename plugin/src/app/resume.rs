@@ -33,12 +33,13 @@ pub struct Resume {
     #[serde(default)]
     pub question_id: Option<String>,
     /// A text of at most 4,000 characters and 8,000 bytes, or for an
-    /// interrupt a JSON value of at most 8,000 bytes.
+    /// interrupt a JSON value of at most 8,000 bytes. An approval takes
+    /// `{"approved": true | false, "note"?: text}` and nothing else.
     pub response: Value,
 }
 
-/// The answer as it will be frozen, within its bound: a text counts its raw
-/// bytes, anything else its compact JSON.
+/// The answer as it will be frozen, in its form and within its bound: a text
+/// counts its raw bytes, anything else its compact JSON.
 fn check_response(wait: &Wait, response: &Value) -> Result<String> {
     match (wait, response) {
         (Wait::Question { .. }, Value::String(answer)) => text::bounded("response", answer, limits::TEXT),
@@ -58,17 +59,58 @@ fn check_response(wait: &Wait, response: &Value) -> Result<String> {
                     format!("The response has {size} bytes; at most {} are allowed.", limits::RESPONSE_BYTES),
                 ));
             }
-            let missing = (open.len() > 1).then(|| open.iter().find(|one| response.get(&one.id).is_none())).flatten();
-            match missing {
-                Some(one) => Err(Error::invalid(
-                    "response_incomplete",
-                    format!("response.{}", one.id),
-                    "Several interrupts are open: answer with an object that maps each of their ids to a value.",
-                )),
-                None => Ok(compact),
+            match open.as_slice() {
+                [one] => check_form(one, response, "response")?,
+                several => check_all(several, response)?,
             }
+            Ok(compact)
         }
     }
+}
+
+/// Several interrupts take an object that maps exactly their ids to values.
+fn check_all(open: &[OpenInterrupt], response: &Value) -> Result<()> {
+    for one in open {
+        let field = format!("response.{}", one.id);
+        let Some(value) = response.get(&one.id) else {
+            return Err(Error::invalid(
+                "response_incomplete",
+                field,
+                "Several interrupts are open: answer with an object that maps each of their ids to a value.",
+            ));
+        };
+        check_form(one, value, &field)?;
+    }
+    let unknown = response.as_object().and_then(|map| map.keys().find(|id| !open.iter().any(|one| one.id == **id)));
+    match unknown {
+        Some(id) if !open.is_empty() => Err(Error::invalid(
+            "interrupt_not_open",
+            format!("response.{id}"),
+            "This interrupt is not open. Answer exactly those that the job shows.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An approval takes one form, so that a slip of the pen is not taken for a
+/// decision. What other interrupts take is between the agent and the person.
+fn check_form(one: &OpenInterrupt, value: &Value, field: &str) -> Result<()> {
+    if one.value.get("kind").and_then(Value::as_str) != Some("approval") {
+        return Ok(());
+    }
+    let legal = value.as_object().is_some_and(|form| {
+        form.get("approved").is_some_and(Value::is_boolean)
+            && form.iter().all(|(name, value)| name == "approved" || (name == "note" && value.is_string()))
+    });
+    if legal {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "approval_form",
+        field,
+        "This is an approval: answer with exactly {\"approved\": true} or {\"approved\": false}, and if you like a \
+         \"note\" (text). Nothing was stored; the job still waits.",
+    ))
 }
 
 pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
@@ -110,7 +152,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         {
             *wait = Wait::Interrupts { open: open.clone() };
         }
-        let Phase::Waiting { wait, .. } = &job.phase else { return Err(not_waiting(&job.phase)) };
+        let Phase::Waiting { run, wait } = &job.phase else { return Err(not_waiting(&job.phase)) };
         if let Some(about) = resume.question_id.as_deref().filter(|id| !id.is_empty())
             && !names(wait, about)
         {
@@ -118,6 +160,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         }
         let answer_text = check_response(wait, &resume.response)?;
         let answer = Answer {
+            asker: Some(run.clone()),
             request_id: request_id.clone(),
             digest: digest.clone(),
             key: ids::resume_key(&team.team.nonce, &job.id, &wait.identity(), &request_id),

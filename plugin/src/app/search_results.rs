@@ -11,7 +11,7 @@ use super::args::optional;
 use super::history::{Asked, Filters};
 use super::own_team::OwnTeam;
 use super::read_result::{self, Body};
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, view};
 use crate::domain::error::Result;
 use crate::domain::job::JobKind;

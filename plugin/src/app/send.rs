@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::own_team::OwnTeam;
-use super::{Ctx, board, memo, topic, view};
+use super::{Ctx, board, memo, topic, view, who};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{JobKind, Phase, Source};
+use crate::domain::job::{JobKind, Source};
 use crate::domain::{ids, limits, text};
 use crate::store::records::{Job, Member, MessageKind, NewJob};
-use crate::store::{Db, TeamTx, commit_lock, keys, transact};
+use crate::store::{TeamTx, commit_lock, transact};
 
 /// Sends a request to one member. The same request id with the same content
 /// answers with the job that it made, in whatever state.
@@ -49,13 +49,13 @@ pub struct SendMember {
 }
 
 /// A request to be made, with everything checked that needs no store.
-pub struct NewRequest<'a> {
+pub struct NewRequest {
     pub source: Source,
     pub request_id: String,
     pub text: String,
-    /// The conversation and run of the call, to find the job that it descends
-    /// from. Absent: it begins a chain.
-    pub during: Option<(&'a str, Option<&'a str>)>,
+    /// The job during whose turn it is made, from which it descends. Absent: it
+    /// begins a chain.
+    pub during: Option<Job>,
 }
 
 pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
@@ -86,17 +86,18 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
     let now = ctx.now();
     let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &send.team_id), |db| {
         let team = TeamTx::load(db, ctx.owner(), &send.team_id)?;
-        let me = speaker(ctx, &team)?;
+        let me = who::speaker(ctx, &team)?;
         let digest = ids::digest("send_member", &[&send.team_id, &send.member, &request_id, &body]);
-        if let Some(reply) = memo::recall(ctx, &team, &digest)? {
-            return Ok((reply, None));
-        }
+        let during = match memo::recall(ctx, &team, &me, &digest)? {
+            memo::Call::Again(reply) => return Ok((reply, None)),
+            memo::Call::New { during } => during,
+        };
         let member = find_member(&team, &send.member, "member")?;
         let new = NewRequest {
             source: Source::Member { member: me.id.clone(), thread: me.thread.clone() },
             request_id: request_id.clone(),
             text: body.clone(),
-            during: Some((&me.thread, own_run(ctx, &me))),
+            during,
         };
         if member.id == me.id {
             return Err(Error::invalid(
@@ -119,26 +120,6 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
         board::wait::nudge(ctx.host);
     }
     Ok(reply)
-}
-
-/// The member from whose conversation a tool is called: the caller's own
-/// conversation, or the nearest above it that is a member's.
-pub fn speaker(ctx: Ctx, team: &TeamTx) -> Result<Member> {
-    let above = ctx.caller.ancestors.iter();
-    ctx.caller
-        .thread
-        .iter()
-        .chain(above)
-        .find_map(|thread| team.team.member_of_thread(thread))
-        .cloned()
-        .ok_or_else(Error::no_team)
-}
-
-/// The run of this call, if it is made in the member's own conversation. An
-/// agent that the member started has runs of its own, which say nothing about
-/// the member's job.
-pub fn own_run<'a>(ctx: Ctx<'a>, me: &Member) -> Option<&'a str> {
-    ctx.caller.run.as_deref().filter(|_| ctx.caller.thread.as_deref() == Some(&me.thread))
 }
 
 /// A member by id or by exact name; the refusal names all of them.
@@ -177,11 +158,8 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         .at("request_id")
         .with(json!({"job_id": job.id, "status": job.phase.status()})));
     }
-    let parent = match new.during {
-        Some((thread, run)) => executing(team.db, team, thread, run)?,
-        None => None,
-    };
-    let root = match &parent {
+    let parent = new.during.as_ref();
+    let root = match parent {
         None => None,
         Some(parent) => Some(extend_chain(team, parent, member)?),
     };
@@ -215,43 +193,6 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
     let job = team.add_job(job, &new.text)?;
     team.add_message(MessageKind::Request, job.n, now)?;
     Ok((job, true))
-}
-
-/// The job of this team that a turn of the conversation executes now. A call
-/// of a run that is not that job's is late: it is refused rather than
-/// attributed to another job.
-pub fn executing(db: &Db, team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Option<Job>> {
-    let prefix = crate::store::keys::work_thread(team.owner, thread);
-    let heads = db.scan_prefix(&prefix, 1)?;
-    let Some((key, value)) = heads.first() else { return Ok(None) };
-    let work: crate::store::records::Work = crate::store::parse(key, value)?;
-    if work.team != team.team.id {
-        return Ok(None);
-    }
-    let job = team.job(work.job)?;
-    if !job.phase.executing() {
-        return Ok(None);
-    }
-    // While an answer is being sent, the phase still names the run that asked.
-    let known = match job.phase {
-        Phase::Resuming { .. } | Phase::Unknown { answer: Some(_), .. } => None,
-        _ => job.phase.run(),
-    };
-    let late = match (run, known) {
-        (Some(caller), Some(known)) => caller != known,
-        // Its run is not named yet; one that executed another job is not it.
-        (Some(caller), None) => db
-            .get::<(String, u32)>(&keys::ran(team.owner, thread, caller))?
-            .is_some_and(|(of, n)| of != team.team.id || n != job.n),
-        _ => false,
-    };
-    match late {
-        true => Err(Error::denied(
-            "run_ended",
-            "The run that makes this call is over, and this conversation is doing other work now. Nothing was done.",
-        )),
-        false => Ok(Some(job)),
-    }
 }
 
 /// Counts one more request in the parent's chain. Gives the chain's root.

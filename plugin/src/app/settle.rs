@@ -4,21 +4,24 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::finish::{Ending, finish};
-use super::{Caller, Ctx, plan, topic, view};
+use super::{Caller, Ctx, plan, topic, view, who};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::time;
 use crate::host::Host;
-use crate::store::records::{Frozen, FrozenInput, Slot};
+use crate::store::records::{Frozen, FrozenInput, Job, Slot};
 use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
 
-/// Settles a job in the state `unknown`: `failed` ends it, `retry` asks the
-/// host again with the same input and key.
+/// Settles a job that the host does not end. `failed` ends it in the state
+/// `unknown`, while a cancel waits for the host, and while its team is not
+/// connected; its run, if there is one, can ask nobody for anything any more.
+/// `retry`, only in the state `unknown`, asks the host again with the same input
+/// and key.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settle {
@@ -27,7 +30,7 @@ pub struct Settle {
     pub outcome: Outcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Failed,
@@ -35,17 +38,36 @@ pub enum Outcome {
 }
 
 pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
-    end(ctx, &settle.team_id, &settle.job_id, |phase| match (phase, settle.outcome) {
-        (Phase::Unknown { .. }, Outcome::Failed) => Ok(Some((Event::SettleFailed, "settled by the owner"))),
-        (Phase::Unknown { .. }, Outcome::Retry) => Ok(Some((Event::SettleRetry, ""))),
-        (phase, _) if phase.finished() => Ok(None),
-        (phase, _) => Err(Error::conflict(
-            "not_unknown",
-            "Only a job whose outcome is unknown can be settled. Cancel this one if it should end.",
-        )
-        .at("job_id")
-        .with(json!({"status": phase.status()}))),
+    let connected = view::connected(ctx, &settle.team_id);
+    end(ctx, &settle.team_id, &settle.job_id, |job| {
+        if job.phase.finished() {
+            return Ok(None);
+        }
+        if !outcomes(job, connected).contains(&settle.outcome) {
+            return Err(Error::conflict(
+                "not_unknown",
+                "Only a job whose outcome is unknown, whose cancel waits for the host, or whose team is not connected can \
+                 be settled, and only one whose outcome is unknown can be tried again. Cancel this one if it should end.",
+            )
+            .at("job_id")
+            .with(json!({"status": job.phase.status()})));
+        }
+        Ok(Some(match settle.outcome {
+            Outcome::Failed => (Event::SettleFailed, "settled by the owner"),
+            Outcome::Retry => (Event::SettleRetry, ""),
+        }))
     })
+}
+
+/// How the owner may settle a job now.
+pub fn outcomes(job: &Job, connected: bool) -> &'static [Outcome] {
+    match &job.phase {
+        Phase::Unknown { .. } => &[Outcome::Failed, Outcome::Retry],
+        Phase::Cancelling { accepted, .. } if *accepted || job.hold.is_some() => &[Outcome::Failed],
+        // Only a connected host can say what became of it, and that may never be.
+        phase if phase.holds_slot() && !connected => &[Outcome::Failed],
+        _ => &[],
+    }
 }
 
 /// The operator may settle whatever holds a slot. The answer says what became
@@ -53,10 +75,10 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
 pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -> Result<Value> {
     let caller = Caller { owner: owner.into(), ..Caller::default() };
     let ctx = Ctx { host, caller: &caller, runs: None };
-    let settled = end(ctx, team, job, |phase| {
-        if phase.holds_slot() {
+    let settled = end(ctx, team, job, |job| {
+        if job.phase.holds_slot() {
             Ok(Some((Event::SettleFailed, "settled by the operator")))
-        } else if phase.finished() {
+        } else if job.phase.finished() {
             Ok(None)
         } else {
             Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
@@ -77,14 +99,14 @@ fn end<'e>(
     ctx: Ctx,
     team_id: &str,
     job_id: &str,
-    decide: impl Fn(&Phase) -> Result<Option<(Event, &'e str)>>,
+    decide: impl Fn(&Job) -> Result<Option<(Event, &'e str)>>,
 ) -> Result<Value> {
     let now = ctx.now();
     let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), team_id), |db| {
         let team = TeamTx::load(db, ctx.owner(), team_id)?;
         let mut job = team.job_by_id(job_id)?;
         let before = job.phase.clone();
-        let decided = decide(&before)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
+        let decided = decide(&job)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
         let Some((phase, by)) = decided else {
             return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
         };
@@ -95,7 +117,8 @@ fn end<'e>(
                 code: UNKNOWN.into(),
                 message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
             };
-            finish(&team, &before, job, Ending::Failed(failure), now)?
+            who::outlives(&team, &job, &before)?;
+            finish(&team, before.run(), job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.
             if let Some(mut frozen) = db.get::<Frozen>(&team.keys.input(job.n))? {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::own_team::OwnTeam;
-use super::send::speaker;
+use super::who::speaker;
 use super::{Ctx, memo, public_state, topic};
 use crate::domain::error::Result;
 use crate::domain::ids;
@@ -49,12 +49,13 @@ pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
             "update_team_state",
             &[&update.team_id, &update.entry_id, &expected, &draft.title, &draft.content, update.status.name()],
         );
-        if let Some(reply) = memo::recall(ctx, &team, &digest)? {
-            return Ok((reply, None));
-        }
+        let during = match memo::recall(ctx, &team, &me, &digest)? {
+            memo::Call::Again(reply) => return Ok((reply, None)),
+            memo::Call::New { during } => during,
+        };
         let entries = team.state()?;
         let known = entries.iter().find(|e| e.entry.id == update.entry_id).ok_or_else(public_state::no_entry)?;
-        let stamp = public_state::stamp(ctx, &team, &me, now)?;
+        let stamp = public_state::stamp(&me, during.as_ref(), now);
         let facts = |updated: bool| [("updated", json!(updated)), ("conflict", json!(!updated))];
         match decide(&known.entry, update.expected_revision, &draft, update.status, &stamp) {
             Decision::Conflict => {

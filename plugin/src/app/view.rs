@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::Ctx;
+use super::{Ctx, settle};
 use crate::domain::error::Result;
 use crate::domain::job::{Phase, Source, Wait};
 use crate::domain::{limits, text, time};
@@ -42,9 +42,11 @@ pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     let mut members = Vec::new();
     for member in &t.team.members {
         let (state, job) = member_state(t, &member.thread)?;
+        let gone = head.gone.iter().find(|g| g.member == member.id);
         members.push(json!({
             "id": member.id, "name": member.name, "agent": member.agent, "thread": member.thread,
             "state": state, "job_id": job,
+            "problem": gone.map(|g| json!({"code": "agent_rejected", "message": g.message})),
         }));
     }
     Ok(json!({
@@ -130,6 +132,7 @@ pub fn job_with(
         "parent_id": parent, "root_id": root, "request_id": job.request_id,
         "text": shown, "text_truncated": text_truncated, "result": result,
         "error": job.failure, "note": job.note, "reason": reason(ctx, t, job)?,
+        "settle": settle::outcomes(job, connected(ctx, &t.team.id)),
         "question": question, "interrupts": interrupts, "thread": job.thread,
         "run_id": job.run(),
         "created_at": created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
@@ -158,7 +161,8 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
         return Ok(Value::Null);
     }
     if let Some(hold) = &job.hold {
-        return Ok(json!({"code": hold.code, "message": hold.message, "next_at": time::rfc3339(hold.next_at)}));
+        let next_at = (hold.next_at > 0).then(|| time::rfc3339(hold.next_at));
+        return Ok(json!({"code": hold.code, "message": hold.message, "next_at": next_at}));
     }
     let say = |code: &str, message: String| Ok(json!({"code": code, "message": message, "next_at": null}));
     if let Phase::Waiting { .. } = job.phase {
@@ -167,16 +171,24 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
     if let Phase::Unknown { .. } = job.phase {
         return say(
             "outcome_unknown",
-            "Nobody knows what became of its run. Look at the conversation, then settle the job as failed or try again.".into(),
+            "The outcome of its run is unknown. Look at the conversation, then settle the job as failed or try again.".into(),
         );
     }
     if !connected(ctx, &t.team.id) {
-        return say("waiting_for_reconnect", "The team is not connected. Reconnect it, and its work goes on.".into());
+        let message = match job.phase.holds_slot() {
+            true => "The team is not connected. Reconnect it to learn what became of the run, or settle the job as failed.",
+            false => "The team is not connected. Reconnect it, and its work goes on.",
+        };
+        return say("waiting_for_reconnect", message.into());
     }
     match &job.phase {
         Phase::Queued | Phase::Answered { .. } => {}
         Phase::Cancelling { accepted: true, .. } => {
-            return say("stopping", "The host took note of the cancel; effects may still be stopping.".into());
+            return say(
+                "stopping",
+                "The host has accepted the cancel; the run may still be stopping. Settle the job as failed if it never does."
+                    .into(),
+            );
         }
         _ => return Ok(Value::Null),
     }

@@ -5,8 +5,11 @@
 //!   ▲  └──not now──┘    │                    │ └─asks──► waiting ──answer──► answered
 //!   └────refused────────┘                    ▲                                 │ freeze
 //!                                            └────────started──── resuming ◄───┘
-//! every unfinished phase ──cancel──► cancelling | cancelled
-//! starting, running, resuming, cancelling ──nobody knows──► unknown ──settle──► failed | starting
+//! resuming ──answer refused──► waiting
+//! queued, waiting for a clarification ──cancel──► cancelled
+//! every other unfinished phase ──cancel──► cancelling ──stopped──► cancelled
+//! starting, running, resuming, cancelling ──outcome unknown──► unknown
+//! unknown ──settle──► failed | starting | resuming
 //! ```
 //!
 //! A phase that holds a slot is *frozen*: the exact input and its idempotency
@@ -89,6 +92,9 @@ pub struct OpenInterrupt {
 /// A person's answer to a [`Wait`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
+    /// The run that asked. Absent: stored before answers named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<String>,
     pub request_id: String,
     /// Digest of the answer, so that the same request id with another answer
     /// is a conflict.
@@ -123,20 +129,27 @@ pub enum Phase {
         run: String,
         answer: Answer,
     },
-    /// To be stopped. `run` is absent until the host has named it.
+    /// To be stopped.
     Cancelling {
+        /// The run to stop: the newest attempt's, or the one that stopped at an
+        /// interrupt which nothing has answered. Absent: the host has not named
+        /// it yet.
         run: Option<String>,
         /// The key under which the host may know the run.
         key: String,
         /// The host took note of the cancel.
         accepted: bool,
     },
-    /// Nobody knows what became of the run; a person or the host must say.
+    /// What became of the newest attempt is unknown; a person or the host must say.
     Unknown {
+        /// The run of that attempt, once the host has named it.
         run: Option<String>,
         key: String,
         /// The answer whose outcome is unknown; absent if it was the request.
         answer: Option<Answer>,
+        /// The owner has cancelled it: whatever is found is stopped.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        cancel: bool,
     },
     Completed,
     Failed,
@@ -157,6 +170,11 @@ impl Phase {
             Phase::Failed => "failed",
             Phase::Cancelled => "cancelled",
         }
+    }
+
+    /// Ends as cancelled, whatever the host says of its run.
+    pub fn cancelling(&self) -> bool {
+        matches!(self, Phase::Cancelling { .. } | Phase::Unknown { cancel: true, .. })
     }
 
     /// Finished means finished: nothing changes a job in such a phase.
@@ -193,13 +211,25 @@ impl Phase {
         self.holds_slot()
     }
 
+    /// The newest run that is known: the attempt's own, or the one that asked.
     pub fn run(&self) -> Option<&str> {
         match self {
-            Phase::Running { run }
-            | Phase::Waiting { run, .. }
-            | Phase::Answered { run, .. }
-            | Phase::Resuming { run, .. } => Some(run),
-            Phase::Cancelling { run, .. } | Phase::Unknown { run, .. } => run.as_deref(),
+            Phase::Waiting { run, .. } | Phase::Answered { run, .. } | Phase::Resuming { run, .. } => Some(run),
+            Phase::Unknown { run: None, answer: Some(answer), .. } => answer.asker.as_deref(),
+            _ => self.attempt(),
+        }
+    }
+
+    /// The run that the newest attempt began, once the host has named it.
+    /// While an answer is being sent there is none: the run that asked may be
+    /// over, or may be the one that continues.
+    pub fn attempt(&self) -> Option<&str> {
+        match self {
+            Phase::Running { run } => Some(run),
+            Phase::Cancelling { run, .. } => run.as_deref(),
+            // Stored before answers named the run that asked: it may be either.
+            Phase::Unknown { answer: Some(Answer { asker: None, .. }), .. } => None,
+            Phase::Unknown { run, .. } => run.as_deref(),
             _ => None,
         }
     }

@@ -357,7 +357,7 @@ fn source(raw: &RawJob, request: Option<&RawJob>, members: &[Member]) -> Source 
 
 fn phase(raw: &RawJob, field: &str, warnings: &mut Vec<String>) -> Result<Phase> {
     let key = || raw.id.clone();
-    let unknown = |run: Option<String>| Phase::Unknown { run, key: key(), answer: None };
+    let unknown = |run: Option<String>| Phase::Unknown { run, key: key(), answer: None, cancel: false };
     let frozen = raw.input.as_ref().is_some_and(|i| !i.is_null());
     Ok(match (raw.status.as_str(), raw.run_id.clone()) {
         ("completed", _) => Phase::Completed,

@@ -22,6 +22,8 @@ pub enum Event {
     Asked { run: String, wait: Wait },
     /// A person answered.
     Answer(Answer),
+    /// The host refused the answer, and what it answers is still open.
+    AnswerRefused,
     /// The owner wants the job to end.
     Cancel { key: String },
     /// The host took note of the cancel; the run has not ended yet.
@@ -31,8 +33,7 @@ pub enum Event {
     /// The run was known and is not any more, or nobody can tell whether there
     /// is one. `answer`: what its input carried, if not the request.
     Lost { key: String, answer: Option<Answer> },
-    /// A person says that it failed; the owner may for an unknown outcome, the
-    /// operator for whatever holds a slot.
+    /// A person says that it failed, whatever the host would say of it.
     SettleFailed,
     /// A person says: ask the host again, with the same frozen bytes and key.
     SettleRetry,
@@ -48,43 +49,67 @@ pub fn step(phase: &Phase, event: Event) -> Option<Phase> {
 
         (P::Starting, E::NotAdmitted) => P::Queued,
         (P::Resuming { run, answer }, E::NotAdmitted) => P::Answered { run, answer },
-        (P::Cancelling { .. }, E::NotAdmitted) => P::Cancelled,
+        // Only a run that was never named can turn out not to exist.
+        (P::Unknown { run: None, answer: None, cancel: false, .. }, E::NotAdmitted) => P::Queued,
+        (P::Unknown { run: None, answer: Some(answer), cancel: false, .. }, E::NotAdmitted) => {
+            P::Answered { run: asker(&answer, None), answer }
+        }
+        (P::Resuming { run, answer }, E::AnswerRefused) => P::Waiting { run, wait: answer.wait },
 
-        (P::Starting | P::Resuming { .. } | P::Unknown { .. }, E::Started { run }) => P::Running { run },
+        (P::Starting | P::Resuming { .. } | P::Unknown { cancel: false, .. }, E::Started { run }) => P::Running { run },
         (P::Cancelling { run: None, key, accepted }, E::Started { run }) => {
             P::Cancelling { run: Some(run), key, accepted }
+        }
+        (P::Unknown { key, cancel: true, .. }, E::Started { run }) => {
+            P::Cancelling { run: Some(run), key, accepted: false }
         }
 
         (P::Starting | P::Resuming { .. }, E::Completed { .. }) => P::Completed,
         (P::Running { run }, E::Completed { run: ended }) if run == ended => P::Completed,
-        (P::Unknown { .. }, E::Completed { .. }) => P::Completed,
+        (P::Unknown { cancel: false, .. }, E::Completed { .. }) => P::Completed,
 
         (P::Starting | P::Resuming { .. }, E::Asked { run, wait }) => P::Waiting { run, wait },
         (P::Running { run }, E::Asked { run: asked, wait }) if run == asked => P::Waiting { run, wait },
-        (P::Unknown { .. }, E::Asked { run, wait }) => P::Waiting { run, wait },
+        (P::Unknown { cancel: false, .. }, E::Asked { run, wait }) => P::Waiting { run, wait },
 
         (P::Queued | P::Starting | P::Running { .. } | P::Answered { .. } | P::Resuming { .. }, E::Failed) => P::Failed,
-        (P::Unknown { .. }, E::Failed) => P::Failed,
+        (P::Unknown { cancel: false, .. }, E::Failed) => P::Failed,
         (frozen, E::SettleFailed) if frozen.holds_slot() => P::Failed,
-        (P::Unknown { run: Some(run), answer: Some(answer), .. }, E::SettleRetry) => P::Resuming { run, answer },
-        (P::Unknown { .. }, E::SettleRetry) => P::Starting,
+        (P::Unknown { run, answer: Some(answer), .. }, E::SettleRetry) => {
+            P::Resuming { run: asker(&answer, run), answer }
+        }
+        (P::Unknown { answer: None, .. }, E::SettleRetry) => P::Starting,
 
         (P::Waiting { run, wait }, E::Answer(answer)) if wait == answer.wait => P::Answered { run, answer },
 
+        // The run stopped at an interrupt: the host withdraws it.
+        (
+            P::Waiting { run, wait: Wait::Interrupts { .. } }
+            | P::Answered { run, answer: Answer { wait: Wait::Interrupts { .. }, .. } },
+            E::Cancel { key },
+        ) => P::Cancelling { run: Some(run), key, accepted: false },
         (P::Queued | P::Waiting { .. } | P::Answered { .. }, E::Cancel { .. }) => P::Cancelled,
-        (P::Starting | P::Resuming { .. }, E::Cancel { key }) => P::Cancelling { run: None, key, accepted: false },
-        (P::Running { run }, E::Cancel { key }) => P::Cancelling { run: Some(run), key, accepted: false },
-        (P::Unknown { run, .. }, E::Cancel { key }) => P::Cancelling { run, key, accepted: false },
+        (phase @ (P::Starting | P::Resuming { .. } | P::Running { .. } | P::Unknown { .. }), E::Cancel { key }) => {
+            P::Cancelling { run: phase.attempt().map(String::from), key, accepted: false }
+        }
         (P::Cancelling { run, key, accepted: false }, E::CancelAccepted) => P::Cancelling { run, key, accepted: true },
-        (P::Cancelling { .. }, E::Stopped) => P::Cancelled,
+        (P::Cancelling { .. } | P::Unknown { cancel: true, .. }, E::Stopped) => P::Cancelled,
 
-        (P::Starting, E::Lost { key, .. }) => P::Unknown { run: None, key, answer: None },
-        (P::Resuming { run, answer }, E::Lost { key, .. }) => P::Unknown { run: Some(run), key, answer: Some(answer) },
-        (P::Running { run }, E::Lost { key, answer }) => P::Unknown { run: Some(run), key, answer },
-        (P::Cancelling { run, .. }, E::Lost { key, answer }) => P::Unknown { run, key, answer },
+        (P::Starting, E::Lost { key, .. }) => P::Unknown { run: None, key, answer: None, cancel: false },
+        (P::Resuming { run, answer }, E::Lost { key, .. }) => {
+            let asker = Some(asker(&answer, Some(run)));
+            P::Unknown { run: None, key, answer: Some(Answer { asker, ..answer }), cancel: false }
+        }
+        (P::Running { run }, E::Lost { key, answer }) => P::Unknown { run: Some(run), key, answer, cancel: false },
+        (P::Cancelling { run, .. }, E::Lost { key, answer }) => P::Unknown { run, key, answer, cancel: true },
 
         _ => return None,
     })
+}
+
+/// The run that asked what this answers; `known` is what an older record says.
+fn asker(answer: &Answer, known: Option<String>) -> String {
+    answer.asker.clone().or(known).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -97,8 +122,22 @@ mod tests {
         Wait::Question { id: "q".into(), text: "?".into(), options: Vec::new() }
     }
 
+    fn interrupts() -> Wait {
+        let one = crate::domain::job::OpenInterrupt { id: "i".into(), checkpoint: None, value: serde_json::json!(1) };
+        Wait::Interrupts { open: alloc::vec![one] }
+    }
+
     fn answer() -> Answer {
-        Answer { request_id: "a".into(), digest: "d".into(), key: "k".into(), wait: wait() }
+        answer_to(wait())
+    }
+
+    fn answer_to(wait: Wait) -> Answer {
+        let asker = Some("r".into());
+        Answer { asker, request_id: "a".into(), digest: "d".into(), key: "k".into(), wait }
+    }
+
+    fn unknown(run: Option<&str>, answer: Option<Answer>, cancel: bool) -> Phase {
+        Phase::Unknown { run: run.map(String::from), key: "k".into(), answer, cancel }
     }
 
     fn phases() -> Vec<Phase> {
@@ -108,10 +147,16 @@ mod tests {
             Phase::Starting,
             Phase::Running { run: run() },
             Phase::Waiting { run: run(), wait: wait() },
+            Phase::Waiting { run: run(), wait: interrupts() },
             Phase::Answered { run: run(), answer: answer() },
+            Phase::Answered { run: run(), answer: answer_to(interrupts()) },
             Phase::Resuming { run: run(), answer: answer() },
+            Phase::Resuming { run: run(), answer: answer_to(interrupts()) },
             Phase::Cancelling { run: None, key: "k".into(), accepted: false },
-            Phase::Unknown { run: None, key: "k".into(), answer: None },
+            unknown(None, None, false),
+            unknown(None, None, true),
+            unknown(Some("r2"), Some(answer()), false),
+            unknown(None, Some(answer_to(interrupts())), true),
             Phase::Completed,
             Phase::Failed,
             Phase::Cancelled,
@@ -128,6 +173,7 @@ mod tests {
             Event::Failed,
             Event::Asked { run: run(), wait: wait() },
             Event::Answer(answer()),
+            Event::AnswerRefused,
             Event::Cancel { key: "k".into() },
             Event::CancelAccepted,
             Event::Stopped,
@@ -147,25 +193,59 @@ mod tests {
     }
 
     #[test]
-    fn every_unfinished_phase_can_be_cancelled_and_only_what_was_admitted_is_told_to_the_host() {
+    fn every_unfinished_phase_can_be_cancelled_and_whatever_the_host_holds_is_told_to_it() {
         for phase in phases().into_iter().filter(|p| !p.finished()) {
             if matches!(phase, Phase::Cancelling { .. }) {
                 continue;
             }
             let next = step(&phase, Event::Cancel { key: "k".into() }).expect("cancel applies");
-            let expected_at_once = !phase.holds_slot();
-            assert_eq!(next == Phase::Cancelled, expected_at_once, "{phase:?}");
+            let interrupted = matches!(phase.wait(), Some(Wait::Interrupts { .. }));
+            let at_once = !phase.holds_slot() && !interrupted;
+            assert_eq!(next == Phase::Cancelled, at_once, "{phase:?}");
         }
     }
 
     #[test]
-    fn a_slot_is_taken_by_freezing_and_by_nothing_else() {
+    fn a_job_that_is_cancelled_never_runs_again_unless_a_person_says_so() {
+        for phase in phases().into_iter().filter(Phase::cancelling) {
+            for event in events() {
+                let Some(next) = step(&phase, event.clone()) else { continue };
+                let settled = matches!(event, Event::SettleRetry | Event::SettleFailed);
+                assert!(settled || next.cancelling() || next == Phase::Cancelled, "{phase:?} {event:?} {next:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_run_that_asked_is_never_taken_for_the_run_of_the_answer() {
+        for wait in [wait(), interrupts()] {
+            let resuming = Phase::Resuming { run: "asked".into(), answer: answer_to(wait) };
+            let lost = step(&resuming, Event::Lost { key: "k".into(), answer: None }).expect("lost");
+            for phase in [resuming, lost] {
+                let next = step(&phase, Event::Cancel { key: "k".into() }).expect("cancelled");
+                assert_eq!(next, Phase::Cancelling { run: None, key: "k".into(), accepted: false });
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sent_again_is_what_was_sent() {
+        let answer = answer();
+        let cancelling = Phase::Cancelling { run: None, key: "k".into(), accepted: false };
+        let lost = Event::Lost { key: "k".into(), answer: Some(answer.clone()) };
+        let unknown = step(&cancelling, lost).expect("unknown");
+        let again = step(&unknown, Event::SettleRetry).expect("sent again");
+        assert_eq!(again, Phase::Resuming { run: "r".into(), answer });
+    }
+
+    #[test]
+    fn only_freezing_and_withdrawing_ask_the_host_for_something_new() {
         for phase in phases() {
             for event in events() {
                 let Some(next) = step(&phase, event.clone()) else { continue };
                 if !phase.holds_slot() && next.holds_slot() {
-                    // Nothing else asks the host for a run.
-                    assert_eq!(event, Event::Freeze, "{phase:?}");
+                    let withdraws = matches!(event, Event::Cancel { .. }) && phase.wait().is_some();
+                    assert!(event == Event::Freeze || withdraws, "{phase:?} {event:?}");
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
 use crate::app::{
     Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results,
-    send, update_state,
+    send, update_state, who,
 };
 use crate::domain::error::{Error, Kind, Result};
 
@@ -24,6 +24,17 @@ macro_rules! tools {
         /// Calls a tool; the reply is compact JSON, or a wait.
         pub fn call(ctx: Ctx, tool: &str, arguments: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
+            match call_once(ctx, tool, arguments) {
+                // The host is asked outside of the call's transaction.
+                Err(e) if e.code == who::RUN_UNCLEAR => {
+                    who::look_up(ctx)?;
+                    call_once(ctx, tool, arguments)
+                }
+                outcome => outcome,
+            }
+        }
+
+        fn call_once(ctx: Ctx, tool: &str, arguments: &str) -> Result<Outcome> {
             let reply: Reply = match tool {
                 $($name => {
                     let mut arguments = parse::<$type>(arguments)?;

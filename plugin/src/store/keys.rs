@@ -9,6 +9,7 @@
 //! work/OWNER/THREAD/SEQ            an unfinished job, in its conversation's order
 //! list/OWNER/CREATED-TEAM          an owner's teams
 //! ran/OWNER/THREAD/RUN             the job (team and number) that this run executes
+//! outlived/OWNER/THREAD/TEAM-N     a job that was settled while its run may live and has no name
 //! team/OWNER/TEAM/team             roster and goal (written once)
 //! team/OWNER/TEAM/head             revision, counters, connection
 //! team/OWNER/TEAM/id/JOBID         job id → number
@@ -105,6 +106,16 @@ pub fn rans(owner: &str, thread: &str) -> String {
 
 pub fn ran(owner: &str, thread: &str, run: &str) -> String {
     format!("ran/{}/{}/{}", part(owner), part(thread), part(run))
+}
+
+/// The jobs of a conversation, whatever their team, whose unnamed runs may have
+/// outlived them.
+pub fn outlived_in(owner: &str, thread: &str) -> String {
+    format!("outlived/{}/{}/", part(owner), part(thread))
+}
+
+pub fn outlived(owner: &str, thread: &str, team: &str, n: u32) -> String {
+    format!("outlived/{}/{}/{}-{n:04}", part(owner), part(thread), part(team))
 }
 
 pub fn list(owner: &str) -> String {

@@ -91,6 +91,13 @@ pub struct Disconnect {
     pub next_at: u64,
 }
 
+/// A member whose agent the host no longer gives, as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gone {
+    pub member: String,
+    pub message: String,
+}
+
 /// What changes about a team with every command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
@@ -108,6 +115,9 @@ pub struct Head {
     /// proves little, so only what the host says of a run resets it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub disconnects: u32,
+    /// Members that cannot work, as the last connect found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<Gone>,
     /// Numbers of the newest job, message and notice.
     pub jobs: u32,
     pub messages: u32,
@@ -260,6 +270,16 @@ impl Job {
             created_at,
             completed_at: None,
         }
+    }
+
+    /// As the rules know it. Format 1 could store a second attempt of an answer
+    /// as one of the request, which would have sent the request again.
+    pub fn read(mut self) -> Self {
+        if let (Phase::Starting, Some(answer)) = (&self.phase, &self.answer) {
+            let run = answer.asker.clone().unwrap_or_default();
+            self.phase = Phase::Resuming { run, answer: answer.clone() };
+        }
+        self
     }
 
     /// The run that is at work, gave the answer, or ended without one.

@@ -48,7 +48,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     /// The job that a permit names. Absent: the permit was planned for a team of
     /// the same id that was deleted since.
     pub fn planned_job(&self, n: u32) -> Result<Option<Job>> {
-        self.db.get(&self.keys.job(n))
+        Ok(self.db.get::<Job>(&self.keys.job(n))?.map(Job::read))
     }
 
     /// The job with this id, or the answer for a job that is not there.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::own_team::OwnTeam;
-use super::super::{Ctx, memo};
+use super::super::{Ctx, memo, who};
 use super::{Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
 use crate::domain::board::{self, Bounds, NewTask};
 use crate::domain::error::{Error, Result};
@@ -68,11 +68,12 @@ pub fn create_team_task(ctx: Ctx, args: &CreateTeamTask) -> Result<Value> {
     };
     let bounds = bounds(ctx)?;
     let digest = digest(&args.team_id, &new);
-    change(ctx, &args.team_id, as_member, |board, who| {
-        if let Some(reply) = memo::recall(ctx, board.team, &digest)? {
+    change(ctx, &args.team_id, as_member, |board, caller| {
+        let me = who::speaker(ctx, board.team)?;
+        if let memo::Call::Again(reply) = memo::recall(ctx, board.team, &me, &digest)? {
             return Ok((reply, false));
         }
-        let event = add(ctx, board, who, &new, &bounds)?;
+        let event = add(ctx, board, caller, &new, &bounds)?;
         let reply = view::task(board, &event)?;
         memo::remember(ctx, board.team, &digest, &reply)?;
         Ok((reply, true))
@@ -92,7 +93,7 @@ pub fn create_task(ctx: Ctx, args: &CreateTask) -> Result<Value> {
     let request = args.request_id.as_deref();
     let request = request.map(|id| text::bounded("request_id", id, limits::REQUEST_ID)).transpose()?;
     let digest = digest(&args.team_id, &new);
-    change(ctx, &args.team_id, as_owner, |board, who| {
+    change(ctx, &args.team_id, as_owner, |board, caller| {
         if let Some(request) = &request
             && let Some((made, id)) = board.made(request)?
         {
@@ -107,7 +108,7 @@ pub fn create_task(ctx: Ctx, args: &CreateTask) -> Result<Value> {
             let (_, event) = board.task(&id)?.ok_or_else(|| Error::internal("a task of this board is missing"))?;
             return Ok((json!({"task": view::task(board, &event)?, "created": false}), false));
         }
-        let event = add(ctx, board, who, &new, &bounds)?;
+        let event = add(ctx, board, caller, &new, &bounds)?;
         if let Some(request) = &request {
             board.put_made(request, &digest, &event.task.id)?;
         }

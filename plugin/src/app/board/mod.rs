@@ -60,7 +60,7 @@ pub fn as_owner(_: Ctx, _: &TeamTx) -> Result<Who> {
 /// The member from whose conversation, or from below it, a tool is called.
 /// What it claims belongs to the calling conversation itself.
 pub fn as_member(ctx: Ctx, team: &TeamTx) -> Result<Who> {
-    let me = super::send::speaker(ctx, team).map_err(|_| board::not_member())?;
+    let me = super::who::speaker(ctx, team).map_err(|_| board::not_member())?;
     let thread = ctx.caller.thread.clone().unwrap_or_default();
     if thread.is_empty() || thread == LEAD {
         // An id that would make this conversation the owner.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::own_team::OwnTeam;
-use super::super::{Ctx, memo};
+use super::super::{Ctx, memo, who};
 use super::{Names, Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
 use crate::domain::board::{self, ACTIONS, Around, Bounds, Change};
 use crate::domain::error::Result;
@@ -99,11 +99,12 @@ pub fn update_team_task(ctx: Ctx, args: &UpdateTeamTask) -> Result<Value> {
     let asked = change_of!(args);
     let bounds = bounds(ctx)?;
     let digest = digest(args, &asked);
-    change(ctx, &args.team_id, as_member, |board, who| {
-        if let Some(reply) = memo::recall(ctx, board.team, &digest)? {
+    change(ctx, &args.team_id, as_member, |board, caller| {
+        let me = who::speaker(ctx, board.team)?;
+        if let memo::Call::Again(reply) = memo::recall(ctx, board.team, &me, &digest)? {
             return Ok((reply, false));
         }
-        let event = apply(ctx, board, who, (&args.task_id, args.expected_revision), &asked, &bounds)?;
+        let event = apply(ctx, board, caller, (&args.task_id, args.expected_revision), &asked, &bounds)?;
         let reply = view::task(board, &event)?;
         memo::remember(ctx, board.team, &digest, &reply)?;
         Ok((reply, true))
@@ -115,8 +116,8 @@ pub fn update_team_task(ctx: Ctx, args: &UpdateTeamTask) -> Result<Value> {
 pub fn update_task(ctx: Ctx, args: &UpdateTask) -> Result<Value> {
     let asked = change_of!(args);
     let bounds = bounds(ctx)?;
-    change(ctx, &args.team_id, as_owner, |board, who| {
-        let event = apply(ctx, board, who, (&args.task_id, args.expected_revision), &asked, &bounds)?;
+    change(ctx, &args.team_id, as_owner, |board, caller| {
+        let event = apply(ctx, board, caller, (&args.task_id, args.expected_revision), &asked, &bounds)?;
         Ok((json!({"task": view::task(board, &event)?}), true))
     })
 }

@@ -110,7 +110,7 @@ fn park(seen: u64, now: u64, mut token: Token) -> Result<Reply> {
 /// The board's newest change, and the answer where waiting is in vain.
 fn state(ctx: Ctx, board: &BoardTx) -> Result<(u32, Option<Value>)> {
     let changes = board.head.borrow().events;
-    let me = super::super::send::speaker(ctx, board.team)?;
+    let me = super::super::who::speaker(ctx, board.team)?;
     let mut active = false;
     for member in board.team.team.members.iter().filter(|m| m.id != me.id) {
         let head = view::conversation_head(board.team, &member.thread)?;

@@ -1,0 +1,74 @@
+//! What jobs that have ended left in a conversation: a run that outlived its
+//! job, since a person settled it, or interrupts that no job waits for. Nothing
+//! else would ever end them, and the conversation would take no other work.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::advance::{Admission, Step};
+use crate::domain::error::Result;
+use crate::domain::job::Phase;
+use crate::host::{Level, RunError, ThreadState};
+use crate::store::records::Job;
+use crate::store::{Db, keys, parse, read};
+
+type State = core::result::Result<ThreadState, RunError>;
+
+/// Runs of one conversation that are looked at. A run leaves an entry for as
+/// long as its team exists; the newest ended job is the one that counts.
+const RUNS: u32 = 1_000;
+
+/// Ends what is left in the conversation in which this job wants to start.
+/// Gives the conversation as it is then.
+pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
+    let Ok(state) = &seen else { return Ok(seen) };
+    if state.active_run.is_none() && state.interrupts.is_empty() {
+        return Ok(seen);
+    }
+    let left = read(s.host, |db| {
+        if let Some(run) = &state.active_run {
+            return Ok(outlived(db, s.owner, &planned.thread, run)?.into_iter().collect());
+        }
+        interrupted(db, s, planned)
+    })?;
+    if left.is_empty() {
+        return Ok(seen);
+    }
+    for run in left {
+        // Whether it has ended is read from the conversation.
+        let ended = s.runs.cancel(&planned.thread, &run);
+        s.host.log(Level::Info, &format!("run {run} of an ended job is withdrawn from its conversation: {ended:?}"));
+    }
+    Ok(s.runs.state(&planned.thread, None))
+}
+
+/// The active run, if its job has ended.
+fn outlived(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Option<String>> {
+    let Some((team, n)) = db.get::<(String, u32)>(&keys::ran(owner, thread, run))? else { return Ok(None) };
+    let job: Option<Job> = db.get(&keys::TeamKeys::new(owner, &team).job(n))?;
+    Ok(job.is_none_or(|job| job.phase.finished()).then(|| run.into()))
+}
+
+/// The run that stopped at the open interrupts, if its job has ended without an
+/// answer: of those in this conversation the last, since nothing has run there
+/// after it.
+fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
+    let this: Option<Job> = db.get(&keys::TeamKeys::new(s.owner, s.team).job(planned.job))?;
+    // An answer is for interrupts of its own job.
+    if this.is_none_or(|job| job.phase != Phase::Queued) {
+        return Ok(Vec::new());
+    }
+    let mut last: Option<(u64, String)> = None;
+    for (key, value) in db.scan_prefix(&keys::rans(s.owner, &planned.thread), RUNS)? {
+        let (team, n): (String, u32) = parse(&key, &value)?;
+        let Some(job) = db.get::<Job>(&keys::TeamKeys::new(s.owner, &team).job(n))? else { continue };
+        let at = job.completed_at.unwrap_or(0);
+        if let (Phase::Cancelled | Phase::Failed, Some(run)) = (&job.phase, job.ended_run)
+            && last.as_ref().is_none_or(|(newest, _)| at > *newest)
+        {
+            last = Some((at, run));
+        }
+    }
+    Ok(last.into_iter().map(|(_, run)| run).collect())
+}

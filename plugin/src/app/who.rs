@@ -1,0 +1,120 @@
+//! Who makes a tool call: the member from whose conversation it comes, and the
+//! job that this conversation's turn executes.
+
+use alloc::string::String;
+
+use super::Ctx;
+use crate::domain::error::{Error, Result};
+use crate::domain::job::Phase;
+use crate::host::{Role, RunError};
+use crate::store::records::{Job, Member, Work};
+use crate::store::{Db, TeamTx, keys, parse, read, transact};
+
+/// The member from whose conversation a tool is called: the caller's own
+/// conversation, or the nearest above it that is a member's.
+pub fn speaker(ctx: Ctx, team: &TeamTx) -> Result<Member> {
+    let above = ctx.caller.ancestors.iter();
+    ctx.caller
+        .thread
+        .iter()
+        .chain(above)
+        .find_map(|thread| team.team.member_of_thread(thread))
+        .cloned()
+        .ok_or_else(Error::no_team)
+}
+
+/// The run of this call, if it is made in the member's own conversation. An
+/// agent that the member started has runs of its own, which say nothing about
+/// the member's job.
+pub fn own_run<'a>(ctx: Ctx<'a>, me: &Member) -> Option<&'a str> {
+    ctx.caller.run.as_deref().filter(|_| ctx.caller.thread.as_deref() == Some(&me.thread))
+}
+
+/// The job of this team that a turn of the conversation executes now. Absent:
+/// the turn is no job's (somebody speaks with the member directly), or another
+/// team's.
+///
+/// A run whose job has ended, or waits for an answer, is over. Its calls are
+/// refused (`run_ended`): they begin nothing, and are not attributed to the
+/// job that the conversation executes now.
+pub fn executing(team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Option<Job>> {
+    let head = head(team, thread)?;
+    let Some(run) = run else { return Ok(head) };
+    let began: Option<(String, u32)> = team.db.get(&keys::ran(team.owner, thread, run))?;
+    match (began, head) {
+        (Some((of, n)), _) if of != team.team.id => {
+            let theirs: Option<Job> = team.db.get(&keys::TeamKeys::new(team.owner, &of).job(n))?;
+            if theirs.is_some_and(|job| job.phase.executing()) { Ok(None) } else { Err(run_ended()) }
+        }
+        (Some((_, n)), Some(job)) if job.n == n && job.phase.attempt().is_none_or(|now| now == run) => Ok(Some(job)),
+        (Some(_), _) => Err(run_ended()),
+        // A run that the host has not named yet is the one that was asked for.
+        (None, Some(job)) if job.phase.attempt().is_none() => Ok(Some(job)),
+        (None, Some(_)) => Err(run_ended()),
+        (None, None) if outlived(team.db, team.owner, thread)?.is_empty() => Ok(None),
+        (None, None) => Err(Error::unavailable(RUN_UNCLEAR, "Whether this run is over cannot be told now. Try again.")),
+    }
+}
+
+/// The first unfinished job of a conversation, if it is this team's and a turn
+/// executes it.
+fn head(team: &TeamTx, thread: &str) -> Result<Option<Job>> {
+    let heads = team.db.scan_prefix(&keys::work_thread(team.owner, thread), 1)?;
+    let Some((key, value)) = heads.first() else { return Ok(None) };
+    let work: Work = parse(key, value)?;
+    if work.team != team.team.id {
+        return Ok(None);
+    }
+    let job = team.job(work.job)?;
+    Ok(Some(job).filter(|job| job.phase.executing()))
+}
+
+fn run_ended() -> Error {
+    Error::denied(
+        "run_ended",
+        "The job of the run that makes this call has ended, or waits for an answer. Nothing was done. End your turn.",
+    )
+}
+
+/// The code of a call whose run may be that of a job which was settled before
+/// the host had named its run. [`look_up`] tells.
+pub const RUN_UNCLEAR: &str = "run_unclear";
+
+/// Remembers that a job was settled while its run may live and has no name.
+pub fn outlives(team: &TeamTx, job: &Job, before: &Phase) -> Result<()> {
+    if !before.holds_slot() || before.attempt().is_some() {
+        return Ok(());
+    }
+    team.db.put(&keys::outlived(team.owner, &job.thread, &team.team.id, job.n), &(&team.team.id, job.n))
+}
+
+fn outlived(db: &Db, owner: &str, thread: &str) -> Result<alloc::vec::Vec<(String, u32)>> {
+    let found = db.scan_prefix(&keys::outlived_in(owner, thread), 200)?;
+    found.iter().map(|(key, value)| parse(key, value)).collect()
+}
+
+/// Finds out whether the calling run is that of a job which was settled before
+/// its run had a name: it is if the job's message is in the conversation and no
+/// other human message follows it. A conversation has one run at a time.
+pub fn look_up(ctx: Ctx) -> Result<()> {
+    let owner = ctx.owner();
+    let (Some(thread), Some(run)) = (ctx.caller.thread.as_deref(), ctx.caller.run.as_deref()) else { return Ok(()) };
+    for (id, n) in read(ctx.host, |db| outlived(db, owner, thread))? {
+        let job: Option<Job> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(owner, &id).job(n)))?;
+        let message = job.as_ref().and_then(|job| job.message.as_deref());
+        let is_its_own = match (ctx.host.lookup(owner, &id), message) {
+            (_, None) => false,
+            (None, Some(_)) => continue,
+            (Some(runs), Some(message)) => match runs.state(thread, Some((message, None))) {
+                Ok(state) => state.found && !state.messages.iter().skip(1).any(|m| m.role == Role::Human),
+                Err(RunError::NotFound(_)) => false,
+                Err(_) => continue,
+            },
+        };
+        transact(ctx.host, &crate::store::commit_lock(owner, &id), |db| {
+            db.delete(&keys::outlived(owner, thread, &id, n))?;
+            if is_its_own { db.put(&keys::ran(owner, thread, run), &(&id, n)) } else { Ok(()) }
+        })?;
+    }
+    Ok(())
+}
