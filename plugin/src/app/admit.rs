@@ -12,7 +12,7 @@ use super::finish::{Ending, finish};
 use super::freeze::freeze;
 use super::{leftovers, plan, topic};
 use crate::domain::error::Result;
-use crate::domain::job::{Failure, Phase};
+use crate::domain::job::{Failure, Phase, Wait};
 use crate::domain::machine::{Event, step};
 use crate::domain::schedule;
 use crate::host::{RunError, ThreadState};
@@ -22,6 +22,9 @@ use crate::store::{Db, TeamTx, keys, parse, transact};
 /// What the conversation says before anything is sent there.
 pub enum Ready {
     Yes,
+    /// The interrupts that the job's answer is for are not open any more: it is
+    /// not sent, and the job follows whatever became of them.
+    AnsweredElsewhere,
     /// Not now.
     Hold {
         code: &'static str,
@@ -33,8 +36,9 @@ pub enum Ready {
 
 /// What an attempt has stored.
 enum Tried {
-    /// Frozen, with a slot: the host is asked next.
-    Frozen(Box<Job>, Frozen),
+    /// Frozen, with a slot: the host is asked next, to start it or, without
+    /// `send`, what became of it.
+    Frozen { job: Box<Job>, frozen: Frozen, send: bool },
     /// Back in the queue, with a reason.
     Held { code: &'static str, message: String, disconnect: bool },
     /// It can never start.
@@ -57,14 +61,15 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
         if job.thread != planned.thread || !may_start(db, s, &job, planned)? {
             return Ok(None);
         }
-        let tried = match ready(&seen, &job) {
-            Ready::Yes => {
+        let is = ready(&seen, &job);
+        let tried = match is {
+            Ready::Yes | Ready::AnsweredElsewhere => {
                 let frozen = freeze(&team, &mut job)?;
                 job.phase = phase;
                 team.take_slot(&mut job, planned.slot, now)?;
                 team.save_job(&mut job, now)?;
                 serve(db, s)?;
-                Tried::Frozen(Box::new(job), frozen)
+                Tried::Frozen { job: Box::new(job), frozen, send: matches!(is, Ready::Yes) }
             }
             Ready::Hold { code, message, disconnect } => {
                 job.hold = Some(hold(&job, code, &message, now));
@@ -85,11 +90,14 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
     let Some((tried, revision)) = tried else { return Ok(false) };
     s.host.publish(s.owner, &topic(s.team), revision);
     match tried {
-        Tried::Frozen(job, frozen) => {
+        Tried::Frozen { job, frozen, send } => {
             if s.permit.full {
                 super::board::wait::nudge(s.host);
             }
-            let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
+            let seen = match (send, seen) {
+                (false, Ok(state)) => collect::answered_elsewhere(s.runs, &job, &state, "it was answered or withdrawn"),
+                _ => collect::send(s.runs, &job, &frozen, Attempt::First),
+            };
             s.record(planned.job, seen)?;
         }
         Tried::Held { code, message, disconnect: true } => {
@@ -115,6 +123,13 @@ pub fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> R
             };
         }
     };
+    // Whatever runs there now may be what another answer has started.
+    if let Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } = &job.phase
+        && let Wait::Interrupts { .. } = answer.wait
+        && !collect::still_open(&answer.wait, state)
+    {
+        return Ready::AnsweredElsewhere;
+    }
     if state.active_run.is_some() {
         let message = String::from("The conversation is busy with a run outside the team's work.");
         return Ready::Hold { code: "conversation_busy", message, disconnect: false };

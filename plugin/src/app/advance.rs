@@ -127,7 +127,8 @@ impl Step<'_> {
         match admit::ready(&self.runs.state(&job.thread, None), job) {
             Ready::Hold { code, message, disconnect } => Ok(Seen::Later { code, message, disconnect }),
             Ready::Yes if self.insist_once(job)? => Ok(collect::send(self.runs, job, frozen, Attempt::Again)),
-            Ready::Yes | Ready::Never(_) => Ok(Seen::Lost),
+            // It may well be this answer that was admitted before.
+            Ready::Yes | Ready::AnsweredElsewhere | Ready::Never(_) => Ok(Seen::Lost),
         }
     }
 

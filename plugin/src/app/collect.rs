@@ -139,38 +139,40 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
         }
     }
     match (&job.phase, &error) {
-        (Phase::Resuming { run, answer }, RunError::Rejected(_)) => answer_refused(runs, job, run, answer, &error),
+        (Phase::Resuming { .. }, RunError::Rejected(_) | RunError::Busy(_)) => answer_refused(runs, job, &error),
         _ => not_admitted(job, &error),
     }
 }
 
 /// A refused answer is looked up before it is told. Still open: it can be
-/// answered again. Answered meanwhile: the job follows that answer's run.
-/// Neither: the answer that the job waits for cannot come.
-fn answer_refused(runs: &dyn Runs, job: &Job, asker: &str, answer: &Answer, error: &RunError) -> Seen {
-    let withdrawn = |why: &str| {
-        Seen::Never(Failure {
-            code: "question_withdrawn".into(),
-            message: format!("What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."),
-        })
-    };
-    let state = match runs.state(&job.thread, None) {
-        Ok(state) => state,
-        Err(RunError::NotFound(why)) => return withdrawn(&why),
+/// answered again. Else see [`answered_elsewhere`].
+fn answer_refused(runs: &dyn Runs, job: &Job, error: &RunError) -> Seen {
+    let Some(answer) = &job.answer else { return not_admitted(job, error) };
+    match runs.state(&job.thread, None) {
+        Ok(state) if !still_open(&answer.wait, &state) => answered_elsewhere(runs, job, &state, &say(error)),
+        Ok(_) if matches!(error, RunError::Rejected(_)) => {
+            Seen::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) }
+        }
+        Ok(_) => not_admitted(job, error),
+        Err(RunError::NotFound(why)) => withdrawn(&why),
         // Asked again with the same key, and looked up again.
-        Err(error) => return cannot_ask(job, &error),
-    };
-    if still_open(&answer.wait, &state) {
-        return Seen::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) };
+        Err(error) => cannot_ask(job, &error),
     }
+}
+
+/// What a job's answer is for is not open any more. Answered by somebody else:
+/// the job follows that answer's run. If not, the answer that the job waits for
+/// cannot come.
+pub fn answered_elsewhere(runs: &dyn Runs, job: &Job, state: &ThreadState, why: &str) -> Seen {
     // A clarification is answered by a message of its own, which begins another turn.
-    let Wait::Interrupts { .. } = answer.wait else { return withdrawn(&say(error)) };
-    let follows = match state.active_run {
-        Some(run) => Seen::Started { run },
+    let Some(Answer { asker: Some(asker), wait: Wait::Interrupts { .. }, .. }) = &job.answer else {
+        return withdrawn(why);
+    };
+    let follows = match &state.active_run {
+        Some(run) => Seen::Started { run: run.clone() },
         None => match runs.get(&job.thread, asker) {
-            Ok(run) if run.status == RunStatus::Interrupted && state.interrupts.is_empty() => {
-                return withdrawn(&say(error));
-            }
+            Ok(run) if run.status == RunStatus::Cancelled => return withdrawn(why),
+            Ok(run) if run.status == RunStatus::Interrupted && state.interrupts.is_empty() => return withdrawn(why),
             Ok(run) => look(runs, job, &run),
             Err(RunError::NotFound(why)) => return withdrawn(&why),
             Err(error) => return cannot_ask(job, &error),
@@ -181,6 +183,13 @@ fn answer_refused(runs: &dyn Runs, job: &Job, asker: &str, answer: &Answer, erro
         Seen::Later { .. } | Seen::Nothing => follows,
         follows => Seen::Overtaken(Box::new(follows)),
     }
+}
+
+fn withdrawn(why: &str) -> Seen {
+    Seen::Never(Failure {
+        code: "question_withdrawn".into(),
+        message: format!("What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."),
+    })
 }
 
 /// What a refusal means when nothing was admitted.

@@ -7,13 +7,17 @@ use crate::host::Host;
 use crate::store::records::{Meta, STORE_FORMAT};
 use crate::store::{keys, transact};
 
-/// Checks the settings; marks a new store with its format; refuses a newer
-/// one. Harmless when repeated.
+/// Checks the settings; marks a store with its format; refuses a newer one.
+/// Harmless when repeated.
+///
+/// Format 1 is read as it is: what format 2 added is optional in its records.
+/// An older component would drop what it does not know, so it must refuse the
+/// store from its first change on.
 pub fn open(host: &dyn Host) -> Result<()> {
     super::settings(host)?;
     transact(host, "open", |db| match db.get::<Meta>(keys::META)? {
-        None => db.put(keys::META, &Meta { format: STORE_FORMAT }),
         Some(Meta { format: STORE_FORMAT }) => Ok(()),
+        None | Some(Meta { format: 1 }) => db.put(keys::META, &Meta { format: STORE_FORMAT }),
         Some(Meta { format }) => Err(Error::conflict(
             "store_format",
             format!(

@@ -10,8 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use crate::domain::job::{Answer, Failure, Hold, JobKind, Phase, Source};
 use crate::domain::state::Entry;
 
-/// The format of the whole store.
-pub const STORE_FORMAT: u32 = 1;
+/// The format of the whole store. 2: jobs remember the run that asked, and that
+/// they were cancelled while their outcome is unknown.
+pub const STORE_FORMAT: u32 = 2;
 
 /// The mark of format 1 in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

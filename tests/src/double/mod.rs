@@ -353,6 +353,16 @@ impl Double {
                 }
             }
             Some(Effect::Lose(error)) => act(&mut inner).and(Err(error)),
+            Some(Effect::Overtaken) => {
+                let thread = inner.calls[call].thread.clone();
+                inner.answer_outside(owner, &thread);
+                act(&mut inner)
+            }
+            Some(Effect::Withdrawn) => {
+                let thread = inner.calls[call].thread.clone();
+                inner.threads.entry(thread).and_modify(|thread| thread.interrupts.clear());
+                act(&mut inner)
+            }
             _ => act(&mut inner),
         };
         drop(inner);
@@ -508,8 +518,19 @@ pub(crate) mod rules {
                 }
                 Ok(Cancellation::Accepted)
             }
-            Some(RunStatus::Running | RunStatus::Pending | RunStatus::Interrupted) => {
+            Some(RunStatus::Running | RunStatus::Pending) => {
                 inner.end(run, Turn::Cancelled);
+                Ok(Cancellation::Stopped)
+            }
+            // A run that stopped at an interrupt may say that it succeeded; it
+            // is the last of its conversation.
+            Some(status) if inner.last(thread).as_deref() == Some(run) => {
+                if let Some(thread) = inner.threads.get_mut(thread).filter(|thread| !thread.interrupts.is_empty()) {
+                    thread.interrupts.clear();
+                    inner.end(run, Turn::Cancelled);
+                } else if status == RunStatus::Interrupted {
+                    inner.end(run, Turn::Cancelled);
+                }
                 Ok(Cancellation::Stopped)
             }
             Some(_) => Ok(Cancellation::Stopped),

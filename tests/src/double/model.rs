@@ -194,6 +194,22 @@ impl Inner {
         self.order.iter().rev().find(|id| stopped(&self.runs[*id])).cloned()
     }
 
+    /// The newest run of a conversation.
+    pub(super) fn last(&self, thread: &str) -> Option<String> {
+        self.order.iter().rev().find(|id| self.runs[*id].thread == thread).cloned()
+    }
+
+    /// Somebody answers all open interrupts in the conversation itself.
+    pub(super) fn answer_outside(&mut self, owner: &str, thread: &str) {
+        let same = self.resume_same_run.then(|| self.interrupted(thread)).flatten();
+        let key = self.next_id("outside");
+        let run = self.admit(owner, thread, &key, key.clone(), "an answer from outside".into(), same);
+        if let Some(conversation) = self.threads.get_mut(thread) {
+            conversation.interrupts.clear();
+        }
+        self.begun(&run);
+    }
+
     pub(super) fn run(&self, id: &str) -> Option<Run> {
         let record = self.runs.get(id)?;
         Some(Run { id: id.into(), status: record.status, error: record.error.clone() })

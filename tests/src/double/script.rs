@@ -58,6 +58,10 @@ pub enum Effect {
     HangBefore,
     /// It happens, but its answer hangs until the hangs are released.
     HangAfter,
+    /// Somebody answers what is open in the conversation just before it happens.
+    Overtaken,
+    /// What is open in the conversation is withdrawn just before it happens.
+    Withdrawn,
 }
 
 impl Effect {
