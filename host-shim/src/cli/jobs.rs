@@ -1,6 +1,6 @@
 //! `jobs`: what a team was asked to do.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::Place;
@@ -32,17 +32,23 @@ enum Command {
     },
     /// Cancel a job. What its agent did already is not undone.
     Cancel { team: String, job: String },
-    /// Answer what a job asks: a question in words, a step to approve in JSON.
+    /// Answer what a job asks: a question in words, a step with --approve or --deny.
     #[command(
-        after_help = "Examples:\n  agent-teams jobs answer \"Market watch\" 3f2a91 \"Use last year's prices\"\n  agent-teams jobs answer \"Market watch\" 3f2a91 --value '{\"approved\": true}'"
+        after_help = "Examples:\n  agent-teams jobs answer \"Market watch\" 3f2a91 \"Use last year's prices\"\n  agent-teams jobs answer \"Market watch\" 3f2a91 --approve\n  agent-teams jobs answer \"Market watch\" 3f2a91 --deny \"Not in this folder\"\n  agent-teams jobs answer \"Market watch\" 3f2a91 --value '{\"ID1\": {\"approved\": true}, \"ID2\": {\"approved\": false}}'"
     )]
+    #[command(group(ArgGroup::new("response").required(true).args(["text", "value", "approve", "deny"])))]
     Answer {
         team: String,
         job: String,
         /// The answer in words.
-        #[arg(required_unless_present = "value", conflicts_with = "value")]
         text: Option<String>,
-        /// The answer as JSON.
+        /// Approve the one step that the job waits for.
+        #[arg(long)]
+        approve: bool,
+        /// Deny it, with a note to the agent if you like.
+        #[arg(long, value_name = "NOTE", num_args = 0..=1, default_missing_value = "")]
+        deny: Option<String>,
+        /// The answer as JSON: for several steps at once, and for other interrupts.
         #[arg(long, value_name = "JSON")]
         value: Option<String>,
         /// Makes a repetition safe: the same id answers once [default: a new one].
@@ -69,16 +75,18 @@ pub async fn run(place: &Place, args: Jobs, output: &Output) -> Result<Exit, Fai
             let answer = client.write("cancel", json!({ "team_id": team, "job_id": job })).await?;
             output.answer(&answer, || view::job(output, &answer["job"]));
         }
-        Command::Answer { team, job, text, value, request_id } => {
+        Command::Answer { team, job, text, approve, deny, value, request_id } => {
+            let (team, answer) = find::whole_team(&client, &team).await?;
+            let job = find::job(&answer, &job)?;
             let response = match (text, value) {
                 (Some(text), _) => Value::String(text),
                 (None, Some(value)) => serde_json::from_str(&value).map_err(|e| Fail {
                     field: Some("value".into()),
                     ..Fail::usage(format!("--value is not JSON: {e}"))
                 })?,
-                (None, None) => return Err(Fail::usage("give an answer")),
+                (None, None) => decision(job, approve, deny)?,
             };
-            let (team, job) = named(&client, &team, &job).await?;
+            let job = job["id"].as_str().unwrap_or_default();
             let payload = json!({
                 "team_id": team, "job_id": job, "request_id": request_id_or_new(request_id)?, "response": response,
             });
@@ -87,6 +95,20 @@ pub async fn run(place: &Place, args: Jobs, output: &Output) -> Result<Exit, Fai
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The answer to the one approval that is open. Several are never decided by
+/// one word.
+fn decision(job: &Value, approve: bool, deny: Option<String>) -> Result<Value, Fail> {
+    match job["interrupts"].as_array().map_or(0, Vec::len) {
+        0 => Err(Fail::usage("this job waits for no approval")),
+        1 if approve => Ok(json!({ "approved": true })),
+        1 => Ok(match deny.filter(|note| !note.is_empty()) {
+            Some(note) => json!({ "approved": false, "note": note }),
+            None => json!({ "approved": false }),
+        }),
+        n => Err(Fail::usage(format!("{n} steps wait for approval: decide each by its id, with --value"))),
+    }
 }
 
 /// The ids of a team and one of its jobs.

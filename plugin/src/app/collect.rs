@@ -188,7 +188,9 @@ pub fn answered_elsewhere(runs: &dyn Runs, job: &Job, state: &ThreadState, why: 
 fn withdrawn(why: &str) -> Seen {
     Seen::Never(Failure {
         code: "question_withdrawn".into(),
-        message: format!("What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."),
+        message: format!(
+            "What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."
+        ),
     })
 }
 
@@ -295,11 +297,9 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
             // Never admitted, of a run that was never named: nothing happened. A key
             // that was taken over may have been used at another host.
             Err(RunError::NotFound(_)) if run.is_none() && *cancel => withdraw(runs, job),
-            Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => not_now(
-                "not_admitted",
-                "The host says that nothing was started; it is tried again.".into(),
-                false,
-            ),
+            Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => {
+                not_now("not_admitted", "The host says that nothing was started; it is tried again.".into(), false)
+            }
             Err(RunError::Denied(why)) => cannot_ask(job, &RunError::Denied(why)),
             Err(_) => later(
                 "outcome_unknown",

@@ -171,12 +171,15 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
     if let Phase::Unknown { .. } = job.phase {
         return say(
             "outcome_unknown",
-            "The outcome of its run is unknown. Look at the conversation, then settle the job as failed or try again.".into(),
+            "The outcome of its run is unknown. Look at the conversation, then settle the job as failed or try again."
+                .into(),
         );
     }
     if !connected(ctx, &t.team.id) {
         let message = match job.phase.holds_slot() {
-            true => "The team is not connected. Reconnect it to learn what became of the run, or settle the job as failed.",
+            true => {
+                "The team is not connected. Reconnect it to learn what became of the run, or settle the job as failed."
+            }
             false => "The team is not connected. Reconnect it, and its work goes on.",
         };
         return say("waiting_for_reconnect", message.into());

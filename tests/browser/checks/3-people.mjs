@@ -20,7 +20,7 @@ async function unclear(visitor) {
   const made = await visitor.action('import_team', { team: { id, name: 'Launch review', goal: 'Announce it.', ready: true, members, messages: [], jobs: [job] } });
   assert.equal(made.outcome, 'imported', JSON.stringify(made));
   await visitor.action('connect', { team_id: id });
-  await visitor.until(async () => (await visitor.action('get', { team_id: id })).jobs[0].status === 'unknown', 'nobody knows its outcome');
+  await visitor.until(async () => (await visitor.action('get', { team_id: id })).jobs[0].status === 'unknown', 'its outcome is unknown');
   return id;
 }
 
@@ -31,7 +31,7 @@ export const checks = {
     const [one, two] = [await unclear(visitor), await unclear(visitor)];
     await visitor.open(`#/team/${one}`);
     const form = page.locator('.job .ask');
-    await form.getByText('Nobody knows what became of this run.').waitFor();
+    await form.getByText('The outcome of this run is unknown.').waitFor();
     await page.locator('.member', { hasText: 'Ada' }).getByText('Unclear').waitFor();
     assert.ok(await form.getByRole('link', { name: 'Conversation' }).isVisible(), 'the conversation can be looked at first');
     await visitor.accessible('a job to be settled');

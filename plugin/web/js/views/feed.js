@@ -131,15 +131,20 @@ function details(team, job) {
   </details>`;
 }
 
+/** How a person may end what the host does not end: the ways that the job names. */
 function settle(team, job) {
-  if (job.status !== 'unknown') return nothing;
+  if (!job.settle?.length) return nothing;
   const off = busy(`settle/${job.id}`);
+  const words = job.status === 'unknown' ? 'settle' : 'settle.stuck';
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
-    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')} ${nextTry(job.reason)}</p>
+    <p class="ask-title">${t(`${words}.title`)}</p><p>${t(`${words}.text`)} ${nextTry(job.reason)}</p>
     <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
-      ${button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off })}
-      ${button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off })}</div></div>`;
+      ${job.settle.includes('retry') ? button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off }) : nothing}
+      ${job.settle.includes('failed') ? button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off }) : nothing}</div></div>`;
 }
+
+/** Whether the reason says more than the form below it. */
+const tells = (job) => job.reason && !['waiting_for_answer', 'outcome_unknown'].includes(job.reason.code);
 
 function failure(job) {
   if (!job.error) return nothing;
@@ -158,7 +163,7 @@ export function jobCard(team, job, root) {
   return html`<div class="job ${root ? 'root' : 'step'} ${job.kind}" id="job-${job.id}" data-status=${job.status} tabindex="-1">
     <div class="job-head">${heading(job)}<span class="grow"></span>${status(job)}${time(job.created_at)}</div>
     ${job.kind === 'request' ? requestText(team, job) : nothing}
-    ${job.reason && !['waiting_input', 'unknown'].includes(job.status) ? html`<p class="why">${because(job.reason)}</p>` : nothing}
+    ${tells(job) ? html`<p class="why">${because(job.reason)}</p>` : nothing}
     ${answerForm(team, job)}${settle(team, job)}
     ${result(team, job, job.member ?? nameOf(job.requester))}
     ${failure(job)}

@@ -28,6 +28,7 @@ function memberRow(team, view, member) {
     </button>
     ${member.job_id ? html`<a class="sign-button" href=${href('team', team)} aria-label=${t('members.jobOf', { name: plain(member.name) })} title=${t('members.current')} @click=${() => reveal(team, view, member.job_id)}>${icon('arrow')}</a>` : nothing}
     <a class="sign-button" href=${talk(member.thread, team)} aria-label=${t('members.conversationOf', { name: plain(member.name) })} title=${t('members.conversationOf', { name: plain(member.name) })}>${icon('chat')}</a></div>
+    ${member.problem ? html`<p class="member-problem">${icon('warn')}<span>${t('members.gone')}</span> <span class="faint">${said(member.problem.message)}</span></p>` : nothing}
   </li>`;
 }
 
