@@ -41,16 +41,16 @@ pub fn executing(team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Optio
     let head = head(team, thread)?;
     let Some(run) = run else { return Ok(head) };
     let began: Option<(String, u32)> = team.db.get(&keys::ran(team.owner, thread, run))?;
+    let is_its_own = |job: &Job| job.phase.attempt().is_none_or(|named| named == run);
     match (began, head) {
         (Some((of, n)), _) if of != team.team.id => {
             let theirs: Option<Job> = team.db.get(&keys::TeamKeys::new(team.owner, &of).job(n))?;
             if theirs.is_some_and(|job| job.phase.executing()) { Ok(None) } else { Err(run_ended()) }
         }
-        (Some((_, n)), Some(job)) if job.n == n && job.phase.attempt().is_none_or(|now| now == run) => Ok(Some(job)),
-        (Some(_), _) => Err(run_ended()),
+        (Some((_, n)), Some(job)) if job.n == n && is_its_own(&job) => Ok(Some(job)),
         // A run that the host has not named yet is the one that was asked for.
-        (None, Some(job)) if job.phase.attempt().is_none() => Ok(Some(job)),
-        (None, Some(_)) => Err(run_ended()),
+        (None, Some(job)) if is_its_own(&job) => Ok(Some(job)),
+        (Some(_), _) | (None, Some(_)) => Err(run_ended()),
         (None, None) if outlived(team.db, team.owner, thread)?.is_empty() => Ok(None),
         (None, None) => Err(Error::unavailable(RUN_UNCLEAR, "Whether this run is over cannot be told now. Try again.")),
     }
