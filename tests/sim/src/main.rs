@@ -13,7 +13,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use agent_teams_tests::sim;
+use agent_teams_sim as sim;
 
 struct Arguments {
     seeds: u64,
