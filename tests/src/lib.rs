@@ -6,7 +6,8 @@ pub mod double;
 pub mod harness;
 pub mod native;
 
-pub mod sim;
+/// The simulation: a crate of its own, so that it is built without an engine.
+pub use agent_teams_sim as sim;
 
 /// A component with the contract and none of the logic, which behaves and
 /// misbehaves on request; see `tests/guest`.

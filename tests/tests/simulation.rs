@@ -40,7 +40,7 @@ const REACHED: &[&str] = &[
 fn two_hundred_seeds_break_no_invariant() {
     let (mut steps, mut crashes, mut finished, mut reached) = (0, 0, 0, BTreeSet::new());
     for seed in 0..SEEDS {
-        let report = sim::run(seed, STEPS, false);
+        let report = sim::run(seed, STEPS, false, &[]);
         assert_eq!(report.violation, None, "replay it: cargo sim --seed {seed} --steps {STEPS} --trace");
         steps += report.steps;
         crashes += report.crashes;
@@ -56,7 +56,7 @@ fn two_hundred_seeds_break_no_invariant() {
 
 #[test]
 fn a_seed_is_replayed_exactly() {
-    let (first, second) = (sim::run(7, STEPS, true), sim::run(7, STEPS, true));
+    let (first, second) = (sim::run(7, STEPS, true, &[]), sim::run(7, STEPS, true, &[]));
     assert_eq!(first.trace, second.trace);
 }
 

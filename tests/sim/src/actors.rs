@@ -1,23 +1,20 @@
-//! What people and agents do: one act each, drawn from the seed.
+//! What people and agents do with teams: one act each, drawn from the seed.
 
-use agent_teams_plugin::app::cancel::{self, Cancel};
 use agent_teams_plugin::app::connect::{self, Connect};
 use agent_teams_plugin::app::create::{self, Create, NewMember};
 use agent_teams_plugin::app::delete::{self, Delete};
 use agent_teams_plugin::app::get::{self, Get};
 use agent_teams_plugin::app::mention::{self, Mention, Reference};
 use agent_teams_plugin::app::object::Object;
-use agent_teams_plugin::app::resume::{self, Resume};
 use agent_teams_plugin::app::send::{self, Send, SendMember};
-use agent_teams_plugin::app::settle::{self, Outcome, Settle};
 use agent_teams_plugin::app::{Caller, Ctx, list};
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::domain::ids;
-use agent_teams_plugin::domain::job::{Phase, Wait};
 use agent_teams_plugin::store::records::{Job, Team};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::runs::Capability;
+use super::truth::Call;
 use super::world::World;
 
 /// A command as its owner, with a capability.
@@ -60,7 +57,7 @@ pub fn job(world: &World, f: impl Fn(&Job) -> bool) -> Option<(String, String, J
 }
 
 /// A refusal of any other kind than `unknown` says that nothing was stored.
-fn nothing_stored(world: &World, command: &str, reply: &Option<Result<Value, Error>>) {
+pub fn nothing_stored(world: &World, command: &str, reply: &Option<Result<Value, Error>>) {
     if let Some(Err(e)) = reply
         && e.kind != Kind::Unknown
         && e.detail.as_ref().is_some_and(|d| d["commits"] != 0)
@@ -69,7 +66,8 @@ fn nothing_stored(world: &World, command: &str, reply: &Option<Result<Value, Err
     }
 }
 
-fn accepted(world: &World, owner: &str, team: &str, job: &Value) {
+/// A caller was told of a job.
+pub fn accepted(world: &World, owner: &str, team: &str, job: &Value) {
     if let Some(job) = job.as_str() {
         let seen = world.checker.borrow_mut().accepted(owner, team, job);
         if let Err(broken) = seen {
@@ -126,9 +124,10 @@ pub fn create_team(world: &World, owner: &str, n: usize, goal: &str) {
         if mirror.is_none_or(|m| m.team.as_ref().is_none_or(|t| t.goal != goal)) {
             world.violate("a team was answered that is not stored");
         }
+        // A member whose agent was gone takes only itself down.
         let missing = mirror.and_then(|m| m.team.as_ref()).is_some_and(|t| {
             let agents = world.agents.borrow();
-            t.members.iter().any(|m| !agents.threads.contains_key(&m.thread))
+            t.members.iter().any(|m| !agents.threads.contains_key(&m.thread) && !agents.left.contains(&m.agent))
         });
         if ready && missing {
             world.violate("a team is ready and a conversation is missing");
@@ -178,12 +177,10 @@ fn send_it(world: &World, owner: &str, send: &Send) {
 pub fn send_member(world: &World, thread: &str, run: &str) {
     let found = {
         let checker = world.checker.borrow();
-        let agents = world.agents.borrow();
-        let executed = agents.turn(thread, run).and_then(|t| t.job.clone());
         let found = checker.living().find(|(_, _, team)| team.members.iter().any(|m| m.thread == thread));
-        found.map(|((owner, _), _, team)| (owner.clone(), team.clone(), executed))
+        found.map(|((owner, _), _, team)| (owner.clone(), team.clone()))
     };
-    let Some((owner, team, executed)) = found else { return };
+    let Some((owner, team)) = found else { return };
     let Some(member) = world.pick(&team.members) else { return };
     let calls = {
         let mut agents = world.agents.borrow_mut();
@@ -208,105 +205,33 @@ pub fn send_member(world: &World, thread: &str, run: &str) {
         request_id: format!("{run}-{call}"),
         text: format!("help {run} {call} for {}", member.id),
     };
-    let jobs = |world: &World| world.checker.borrow().team(&owner, &team.id).map_or(0, |t| t.jobs.len());
-    let before = jobs(world);
+    let before = world.checker.borrow().team(&owner, &team.id).map_or(0, |t| t.jobs.len());
     let reply = world.command(
         || format!("{run} in {thread} calls send_member({}) as call-{call}", args.member),
         None,
         || send::send_member(Ctx { host: world, caller: &caller, runs: None }, &args),
     );
     nothing_stored(world, "send_member", &reply);
-    if let Some(Ok(reply)) = &reply {
-        accepted(world, &owner, &team.id, &reply["job_id"]);
-        let broken = handoff(world, &owner, executed.as_deref(), reply["job_id"].as_str().unwrap_or(""), thread);
-        // A repeated call is answered as it was the first time.
-        if let Some(broken) = broken.filter(|_| reply["created"] == true && jobs(world) > before) {
-            world.violate(broken);
+    let mut call = Call { owner, thread: thread.into(), run: run.into(), refused: None };
+    let broken = match &reply {
+        Some(Ok(reply)) => {
+            accepted(world, &call.owner, &team.id, &reply["job_id"]);
+            // A repeated call is answered as it was the first time.
+            let made = reply["job_id"].as_str().filter(|made| {
+                let checker = world.checker.borrow();
+                checker.job(&call.owner, made).is_some_and(|(_, job)| job.n as usize > before)
+            });
+            made.and_then(|made| world.check_handoff(&call, Some(made)))
         }
-    }
-}
-
-/// A handoff descends from the job whose turn made it, while that job is at
-/// work, and never from another one.
-fn handoff(world: &World, owner: &str, executed: Option<&str>, made: &str, thread: &str) -> Option<String> {
-    let checker = world.checker.borrow();
-    let (at, job) = checker.job(owner, made)?;
-    let mirror = checker.teams.get(at)?;
-    let parent = job.parent.and_then(|n| mirror.jobs.get(&n));
-    if job.source.thread() != Some(thread) {
-        return Some(format!("{made} was asked from {thread} and returns elsewhere"));
-    }
-    // A turn that executes another team's job begins a chain of its own here.
-    let working = executed.and_then(|id| checker.job(owner, id)).filter(|(of, j)| *of == at && j.phase.holds_slot());
-    // The run of a job that was settled before the host ever named it is nobody's.
-    let unclear = |j: &Job| j.failure.as_ref().is_some_and(|f| f.code == "outcome_unknown");
-    let named = executed.and_then(|id| checker.job(owner, id)).is_none_or(|(_, j)| !unclear(j));
-    match (working, parent) {
-        (Some((_, executed)), Some(parent)) if executed.id == parent.id => None,
-        (Some((_, executed)), parent) => Some(format!(
-            "{made} was asked during {} ({}) and descends from {:?}",
-            executed.id,
-            executed.phase.status(),
-            parent.map(|p| &p.id)
-        )),
-        (None, Some(parent)) if named && executed.is_some_and(|id| id != parent.id) => {
-            Some(format!("a late call of {executed:?} was attributed to {}", parent.id))
+        Some(Err(e)) => {
+            call.refused = Some(e.code.clone().into_owned());
+            world.check_handoff(&call, None)
         }
-        _ => None,
-    }
-}
-
-/// The owner cancels some job, sometimes a finished one.
-pub fn cancel(world: &World) {
-    let finished = world.chance(100);
-    let Some((owner, team, job)) = job(world, |j| j.phase.finished() == finished) else { return };
-    cancel_job(world, &owner, &team, &job.id);
-}
-
-/// A response that fits what a job waits for.
-pub fn response(wait: &Wait, n: usize) -> Value {
-    match wait {
-        Wait::Question { .. } => json!(format!("answer {n}")),
-        Wait::Interrupts { open } if open.len() == 1 => json!({"approved": n.is_multiple_of(2)}),
-        Wait::Interrupts { open } => {
-            Value::Object(open.iter().map(|o| (o.id.clone(), json!({"approved": n.is_multiple_of(2)}))).collect())
-        }
-    }
-}
-
-/// The owner answers a job that waits, or one that does not.
-pub fn resume(world: &World) {
-    let any = world.chance(100);
-    let Some((owner, team, job)) = job(world, |j| any || matches!(j.phase, Phase::Waiting { .. })) else { return };
-    let n = world.below(4);
-    let response = match job.phase.wait() {
-        Some(wait) if !world.chance(100) => response(wait, world.below(3)),
-        _ => json!("anything"),
+        None => None,
     };
-    answer(world, &owner, &team, &job, &format!("a{n}"), response);
-}
-
-/// The owner, or the operator, settles a job.
-pub fn settle(world: &World) {
-    let operator = world.chance(200);
-    let any = world.chance(100);
-    let found = job(world, |j| match &j.phase {
-        Phase::Unknown { .. } => true,
-        phase => any || (operator && phase.holds_slot()),
-    });
-    let Some((owner, team, job)) = found else { return };
-    let outcome = if world.chance(500) { Outcome::Failed } else { Outcome::Retry };
-    let settle = Settle { team_id: team.clone(), job_id: job.id.clone(), outcome };
-    give_leave(world, &job.id, outcome);
-    let reply = world.command(
-        || format!("{} settles {} as {outcome:?}", if operator { "the operator" } else { &owner }, job.id),
-        None,
-        || match operator {
-            true => settle::settle_as_operator(world, &owner, &team, &job.id),
-            false => as_owner(world, &owner, |ctx| settle::settle(ctx, &settle)),
-        },
-    );
-    nothing_stored(world, "settle", &reply);
+    if let Some(broken) = broken {
+        world.violate(broken);
+    }
 }
 
 /// The owner deletes a team.
@@ -346,10 +271,16 @@ pub fn connect_team(world: &World, owner: &str, team: &str) {
         None,
         || as_owner(world, owner, |ctx| connect::connect(ctx, &connect)),
     );
-    if let Some(Ok(view)) = &reply
-        && view["team"]["ready"] != true
-    {
-        world.violate("a team was connected and is not ready");
+    let gone = {
+        let (checker, agents) = (world.checker.borrow(), world.agents.borrow());
+        let members = checker.team(owner, team).and_then(|t| t.team.as_ref()).map(|t| &t.members);
+        members.into_iter().flatten().any(|m| agents.gone.contains(&m.agent))
+    };
+    match &reply {
+        Some(Ok(view)) if view["team"]["ready"] != true && !gone => {
+            world.violate("a team was connected and is not ready");
+        }
+        _ => {}
     }
 }
 
@@ -424,73 +355,4 @@ pub fn mention(world: &World) {
             accepted(world, &owner, job["team_id"].as_str().unwrap_or(""), &job["job_id"]);
         }
     }
-}
-
-/// Whether what a job waits for is still open in its conversation.
-pub fn still_asked(world: &World, thread: &str, wait: &Wait) -> bool {
-    let agents = world.agents.borrow();
-    let Some(thread) = agents.threads.get(thread) else { return false };
-    match wait {
-        Wait::Question { id, .. } => thread.question.as_ref().is_some_and(|q| q.id == *id),
-        Wait::Interrupts { open } => open.iter().all(|o| thread.interrupts.iter().any(|i| i.id == o.id)),
-    }
-}
-
-/// Whether no unfinished job has to do with what is asked in a conversation.
-pub fn nobody_waits(world: &World, thread: &str) -> bool {
-    // One that is to be sent once more waits for the question to be answered.
-    let blocked = |j: &Job| j.hold.as_ref().is_some_and(|h| h.code == "conversation_has_open_question");
-    let busy = |j: &Job| (j.phase.wait().is_some() || j.phase.holds_slot()) && !blocked(j);
-    let asks = |j: &Job| j.thread == thread && !j.phase.finished() && busy(j);
-    let checker = world.checker.borrow();
-    !checker.living().any(|(_, mirror, _)| mirror.jobs.values().any(asks))
-}
-
-/// The owner answers one job.
-pub fn answer(world: &World, owner: &str, team: &str, job: &Job, request_id: &str, response: Value) {
-    let resume = Resume {
-        team_id: team.into(),
-        job_id: job.id.clone(),
-        request_id: request_id.into(),
-        question_id: None,
-        response,
-    };
-    let reply = world.command(
-        || format!("{owner} answers {} as {request_id}", job.id),
-        None,
-        || as_owner(world, owner, |ctx| resume::resume(ctx, &resume)),
-    );
-    nothing_stored(world, "resume", &reply);
-}
-
-/// The owner cancels one job.
-pub fn cancel_job(world: &World, owner: &str, team: &str, job: &str) {
-    let cancel = Cancel { team_id: team.into(), job_id: job.into() };
-    let reply = world.command(
-        || format!("{owner} cancels {job}"),
-        None,
-        || as_owner(world, owner, |ctx| cancel::cancel(ctx, &cancel)),
-    );
-    nothing_stored(world, "cancel", &reply);
-}
-
-/// Whoever has a job tried again takes it upon himself that its agent may have
-/// done the work.
-fn give_leave(world: &World, job: &str, outcome: Outcome) {
-    if outcome == Outcome::Retry {
-        world.agents.borrow_mut().leave.insert(job.into());
-    }
-}
-
-/// The owner settles one job.
-pub fn settle_job(world: &World, owner: &str, team: &str, job: &str, retry: bool) {
-    let outcome = if retry { Outcome::Retry } else { Outcome::Failed };
-    let settle = Settle { team_id: team.into(), job_id: job.into(), outcome };
-    give_leave(world, job, outcome);
-    let reply = world.command(
-        || format!("{owner} settles {job} as {outcome:?}"),
-        None,
-        || as_owner(world, owner, |ctx| settle::settle(ctx, &settle)),
-    );
-    nothing_stored(world, "settle", &reply);
 }

@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent_teams_plugin::domain::ids;
 use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::domain::limits;
-use agent_teams_plugin::host::{Input, RunStatus};
-use agent_teams_plugin::store::keys;
+use agent_teams_plugin::host::Input;
 use agent_teams_plugin::store::records::{Frozen, FrozenInput, Head, Job, Need, Slot, Team, Work};
+use agent_teams_plugin::store::{keys, step_lock};
 
 use super::agents::Agents;
+use super::ending::allowed;
 use super::fairness::Fairness;
-use super::store::{Change, Store};
+pub use super::store::Change;
+use super::store::Store;
 
 /// A team as the commits left it.
 #[derive(Clone, Debug, Default)]
@@ -37,12 +39,28 @@ pub struct Checker {
     pub fairness: Fairness,
     /// Statuses, reasons and failures that some job went through.
     pub reached: BTreeSet<String>,
-    limit: usize,
+    limit: u32,
+    /// Frozen jobs that need no slot of the deployment's: taken over, or stopped
+    /// at what they asked.
+    slotless: BTreeSet<(TeamKey, u32)>,
+    /// Runs that the host has named for some job.
+    named: BTreeSet<String>,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
 }
 
-type Check = Result<(), String>;
+pub type Check = Result<(), String>;
+
+/// What a commit is held against, apart from the mirror.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'w> {
+    pub now: u64,
+    pub agents: &'w Agents,
+    /// Teams that are connected.
+    pub connections: &'w BTreeSet<TeamKey>,
+    /// Locks that are held.
+    pub locks: &'w BTreeSet<String>,
+}
 
 fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|e| format!("the record {key} cannot be read: {e}"))
@@ -57,7 +75,9 @@ impl Checker {
             slots: BTreeMap::new(),
             fairness: Fairness::default(),
             reached: BTreeSet::new(),
-            limit: slots as usize,
+            limit: slots,
+            slotless: BTreeSet::new(),
+            named: BTreeSet::new(),
             accepted: BTreeSet::new(),
         }
     }
@@ -104,16 +124,9 @@ impl Checker {
     }
 
     /// Takes one commit into the mirror and checks what it changed.
-    pub fn committed(
-        &mut self,
-        changes: &[Change],
-        now: u64,
-        agents: &Agents,
-        connections: &BTreeSet<TeamKey>,
-        planned: Option<&BTreeSet<String>>,
-    ) -> Check {
-        let free_before = self.limit.saturating_sub(self.slots.len());
-        let waiting = (free_before == 1).then(|| self.waiting_owners(now, connections, &[]));
+    pub fn committed(&mut self, changes: &[Change], scene: Scene, planned: Option<&BTreeSet<String>>) -> Check {
+        let free_before = self.free_slots(scene.agents);
+        let waiting = (free_before == 1).then(|| self.waiting_owners(scene, &[]));
         let mut touched: BTreeMap<TeamKey, Vec<(Option<Job>, u32)>> = BTreeMap::new();
         let mut heads: BTreeMap<TeamKey, Option<Head>> = BTreeMap::new();
         let mut threads: BTreeSet<String> = BTreeSet::new();
@@ -180,7 +193,7 @@ impl Checker {
             }
         }
         self.fairness.taken(&admitted, waiting, planned)?;
-        self.check_slots()?;
+        self.learn(&touched);
         for thread in threads {
             self.check_conversation(&thread)?;
         }
@@ -211,7 +224,7 @@ impl Checker {
                 if planned.is_some() && put_back(before.as_ref(), mirror.jobs.get(&n)) {
                     attempts.push(at.0.clone());
                 }
-                self.check_job(&at, mirror, before.as_ref(), n, changes, agents)?;
+                self.check_job(&at, mirror, before.as_ref(), n, changes, scene.agents)?;
             }
         }
         for owner in attempts {
@@ -220,16 +233,58 @@ impl Checker {
         Ok(())
     }
 
-    /// The team's revision, which tells whether anything changed.
-    pub fn fingerprint(&self, owner: &str, team: &str) -> u64 {
-        self.team(owner, team).and_then(|t| t.head.as_ref()).map_or(0, |h| h.revision)
+    /// Where each job of a team stands.
+    pub fn statuses(&self, owner: &str, team: &str) -> Vec<&'static str> {
+        self.team(owner, team).map_or(Vec::new(), |t| t.jobs.values().map(|job| job.phase.status()).collect())
     }
 
-    fn check_slots(&self) -> Check {
-        if self.slots.len() > self.limit {
-            return Err(format!("{} slots are taken of {}", self.slots.len(), self.limit));
+    /// Takes note of the runs that jobs name, and of the frozen jobs that need no
+    /// slot.
+    fn learn(&mut self, touched: &BTreeMap<TeamKey, Vec<(Option<Job>, u32)>>) {
+        for (at, jobs) in touched {
+            for (before, n) in jobs {
+                let Some(job) = self.teams.get(at).and_then(|t| t.jobs.get(n)) else { continue };
+                let result = job.result.as_ref().map(|r| &r.run);
+                let runs = [job.message_run.as_ref(), job.ended_run.as_ref(), result].into_iter().flatten();
+                self.named.extend(runs.map(String::as_str).chain(job.phase.run()).map(String::from));
+                let stopped = before.as_ref().is_some_and(|b| b.phase.wait().is_some() && !b.phase.holds_slot());
+                let taken_over = before.is_none() && job.phase.holds_slot();
+                let place = (at.clone(), *n);
+                if !job.phase.holds_slot() {
+                    self.slotless.remove(&place);
+                } else if taken_over || (stopped && matches!(job.phase, Phase::Cancelling { .. })) {
+                    self.slotless.insert(place);
+                }
+            }
         }
-        Ok(())
+    }
+
+    /// The number of slots.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Whether a frozen job needs no slot of the deployment's.
+    pub fn needs_no_slot(&self, at: &TeamKey, n: u32) -> bool {
+        self.slotless.contains(&(at.clone(), n))
+    }
+
+    /// Whether the host has named this run for some job.
+    pub fn named(&self, run: &str) -> bool {
+        self.named.contains(run)
+    }
+
+    /// Slots of the deployment that nobody's run needs: a job that was taken
+    /// over takes none before the host has named its run.
+    pub fn free_slots(&self, agents: &Agents) -> usize {
+        let needed = |(key, (owner, team, n)): (&String, &(String, String, u32))| {
+            let at = (owner.clone(), team.clone());
+            let job = self.teams.get(&at).and_then(|t| t.jobs.get(n));
+            let number = key.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
+            let runs = |job: &Job| agents.threads.get(&job.thread).is_some_and(|t| t.executed(&job.id));
+            number < self.limit && (!self.slotless.contains(&(at, *n)) || job.is_some_and(runs))
+        };
+        (self.limit as usize).saturating_sub(self.slots.iter().filter(|slot| needed(*slot)).count())
     }
 
     /// Only the first unfinished job of a conversation may be past the queue.
@@ -239,7 +294,9 @@ impl Checker {
             let at = (owner.clone(), work.team.clone());
             let job = self.teams.get(&at).and_then(|m| m.jobs.get(&work.job));
             let Some(job) = job else { return Err(format!("{key} names a job that is not there")) };
-            if place > 0 && job.phase != Phase::Queued {
+            // An earlier plugin's document may have several.
+            let taken_over = self.slotless.contains(&(at, work.job)) || job.key.is_some();
+            if place > 0 && job.phase != Phase::Queued && !taken_over {
                 return Err(format!("{} is {} behind another job of its conversation", job.id, job.phase.status()));
             }
         }
@@ -300,7 +357,11 @@ impl Checker {
         let Some(job) = mirror.jobs.get(&n) else { return Err(format!("job {n} of {} vanished", at.1)) };
         let id = &job.id;
         match before {
-            None if job.phase != Phase::Queued => return Err(format!("{id} began as {}", job.phase.status())),
+            // What the earlier plugin made comes in any phase, and finished.
+            None if job.key.is_some() && job.phase.finished() => return Ok(()),
+            None if job.phase != Phase::Queued && job.key.is_none() => {
+                return Err(format!("{id} began as {}", job.phase.status()));
+            }
             Some(before) if before.phase.finished() => {
                 // The root of a chain counts on; nothing else may change.
                 let same = Job { chain: job.chain, ..before.clone() };
@@ -317,7 +378,9 @@ impl Checker {
         if job.chain > limits::REQUESTS_PER_CHAIN {
             return Err(format!("the chain of {id} has {} requests", job.chain));
         }
+        self.check_slot(at, before, job, agents)?;
         self.check_indexes(at, job)?;
+        self.check_answer(before, job, agents)?;
         if job.phase.finished() {
             self.check_ending(at, mirror, job, changes, agents)?;
         }
@@ -355,7 +418,7 @@ impl Checker {
             return Err(format!("{} names the slots {named:?} and holds {held:?}", job.id));
         }
         let slot = !held.is_empty();
-        if slot != job.phase.holds_slot() {
+        if slot != job.phase.holds_slot() && !self.slotless.contains(&(at.clone(), job.n)) {
             return Err(format!(
                 "{} is {} and its slot is {}",
                 job.id,
@@ -389,56 +452,9 @@ impl Checker {
         }
     }
 
-    fn check_ending(&self, at: &TeamKey, mirror: &TeamMirror, job: &Job, changes: &[Change], agents: &Agents) -> Check {
-        let id = &job.id;
-        let key = keys::TeamKeys::new(&at.0, &at.1).result(job.n);
-        let stored = changes.iter().find(|(k, ..)| *k == key).and_then(|(_, _, new)| new.as_deref());
-        match (&job.phase, stored, &job.result) {
-            (Phase::Completed, Some(answer), Some(meta)) => {
-                let Some(turn) = agents.turn(&job.thread, &meta.run) else {
-                    return Err(format!("{id} has an answer of {}, which nobody knows", meta.run));
-                };
-                if turn.job.as_deref() != Some(id) {
-                    return Err(format!("{id} has the answer of {}, which executed {:?}", meta.run, turn.job));
-                }
-                let said = turn.answer.as_deref().unwrap_or("").trim();
-                if !said.starts_with(answer) || answer.len() > limits::ANSWER_BYTES {
-                    return Err(format!("{id} has an answer that its run did not give"));
-                }
-                if meta.truncated != Some(said.len() > limits::ANSWER_BYTES) {
-                    return Err(format!("whether the answer of {id} was cut is wrong"));
-                }
-                if !turn.clean_read && !agents.vanished {
-                    return Err(format!("the answer of {id} cannot be attributed, and was"));
-                }
-            }
-            (Phase::Completed, ..) => return Err(format!("{id} is completed without an answer")),
-            (Phase::Failed, None, None) if job.failure.is_none() => return Err(format!("{id} failed for no reason")),
-            (Phase::Failed, None, None) if job.failure.as_ref().is_some_and(|f| f.code == "not_attributable") => {
-                // An interrupt that was answered in the conversation itself spoils the turn too.
-                let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
-                let mut own = turns().filter(|turn| turn.job.as_deref() == Some(id)).peekable();
-                if !agents.vanished
-                    && own.peek().is_some()
-                    && own.all(|turn| !turn.tainted && turn.status != RunStatus::Interrupted)
-                {
-                    return Err(format!("the answer of {id} could be attributed, and was not"));
-                }
-            }
-            (_, None, None) => {}
-            _ => return Err(format!("{id} is {} and has an answer", job.phase.status())),
-        }
-        let receipts = mirror.jobs.values().filter(|j| j.kind == JobKind::Receipt && j.parent == Some(job.n)).count();
-        let told = job.kind == JobKind::Request && job.source.thread().is_some() && job.phase != Phase::Cancelled;
-        if receipts != usize::from(told) {
-            return Err(format!("{id} ended as {} and has {receipts} receipts", job.phase.status()));
-        }
-        Ok(())
-    }
-
     /// Owners with a first job that could start now, in a team that does not
-    /// rest.
-    pub fn waiting_owners(&self, now: u64, connections: &BTreeSet<TeamKey>, resting: &[TeamKey]) -> BTreeSet<String> {
+    /// rest and talks to the host for nobody else.
+    pub fn waiting_owners(&self, scene: Scene, resting: &[TeamKey]) -> BTreeSet<String> {
         let mut owners = BTreeSet::new();
         let mut conversation = "";
         for (key, (owner, work)) in &self.work {
@@ -447,9 +463,10 @@ impl Checker {
                 continue;
             }
             conversation = thread;
-            let due = work.need == Need::Slot && work.next_at <= now;
+            let due = work.need == Need::Slot && work.next_at <= scene.now;
             let at = (owner.clone(), work.team.clone());
-            if due && connections.contains(&at) && !resting.contains(&at) {
+            let busy = || scene.locks.contains(&step_lock(owner, &work.team));
+            if due && scene.connections.contains(&at) && !resting.contains(&at) && !busy() {
                 owners.insert(owner.clone());
             }
         }
@@ -501,25 +518,8 @@ impl Checker {
 
 /// The key under which a job's request is sent now.
 fn own_key(nonce: &str, job: &Job) -> String {
-    let first = ids::run_key(nonce, &job.id);
+    let first = job.key.clone().unwrap_or_else(|| ids::run_key(nonce, &job.id));
     if job.refused == 0 { first } else { ids::run_key_again(&first, job.refused) }
-}
-
-/// The life of a job as the specification draws it.
-fn allowed(from: &Phase, to: &Phase) -> bool {
-    let (from, to) = (from.status(), to.status());
-    if from == to {
-        return true;
-    }
-    match from {
-        "queued" => matches!(to, "running" | "failed" | "cancelled"),
-        "running" => to != "resuming",
-        "waiting_input" => matches!(to, "resuming" | "cancelled"),
-        "resuming" => to != "queued",
-        "cancelling" => matches!(to, "cancelled" | "unknown" | "failed"),
-        "unknown" => to != "queued",
-        _ => false,
-    }
 }
 
 /// The attempt was the owner's turn, though the job stays in the queue.

@@ -14,6 +14,7 @@ use super::agents::Manners;
 use super::drive;
 use super::knobs::Knobs;
 use super::oracle::{Answer, Oracle, Team};
+use super::rest;
 use super::rng::Rng;
 use super::runs::Capability;
 use super::world::World;
@@ -306,16 +307,16 @@ impl Pair {
         self.same("settle", reply, expected, |v| v["job"]["status"].clone())
     }
 
-    /// What a cancelled job left open is answered in the conversation itself.
+    /// The question that a cancelled job left open is answered in the
+    /// conversation itself.
     fn answer_outside(&mut self) {
         let threads: Vec<String> = {
             let open = self.oracle.conversations.iter().filter(|(_, c)| c.open);
-            open.map(|(id, _)| id.clone()).filter(|id| actors::nobody_waits(&self.world, id)).collect()
+            open.map(|(id, _)| id.clone()).filter(|id| !rest::awaited(&self.world, id)).collect()
         };
         let Some(thread) = self.world.pick(&threads) else { return };
         self.world.note(|| format!("somebody answers in {thread}"));
         let mut agents = self.world.agents.borrow_mut();
-        agents.answer_interrupts(&thread);
         agents.foreign_message(&thread);
         if let Some(conversation) = self.oracle.conversations.get_mut(&thread) {
             conversation.open = false;

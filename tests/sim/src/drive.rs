@@ -10,9 +10,10 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::actors;
+use super::conversation::Thread;
 use super::runs::Capability;
 use super::world::World;
+use super::{actors, answers, imports};
 
 /// A step that was planned and kept.
 #[derive(Clone, Debug)]
@@ -84,7 +85,11 @@ pub fn pass(world: &World) {
 }
 
 fn step_team(world: &World, step: &Kept) {
-    let before = world.checker.borrow().fingerprint(&step.owner, &step.team);
+    let phases = || match world.faulty.get() {
+        true => Vec::new(),
+        false => world.checker.borrow().statuses(&step.owner, &step.team),
+    };
+    let before = phases();
     let reply = world.command(
         || format!("advance {} of {} by {}", step.team, step.owner, step.permit),
         Some(step.planned.clone()),
@@ -93,8 +98,7 @@ fn step_team(world: &World, step: &Kept) {
     world.rest(&step.owner, &step.team, !matches!(reply, Some(Ok(_))));
     if let Some(Ok(changed)) = reply
         && changed == false
-        && !world.faulty.get()
-        && before != world.checker.borrow().fingerprint(&step.owner, &step.team)
+        && before != phases()
     {
         world.violate("a step says that nothing changed, and something did");
     }
@@ -135,21 +139,23 @@ pub fn work(world: &World) {
     if world.fault(40) {
         return late_call(world);
     }
-    let at_work = world.agents.borrow().at_work();
-    if let Some((thread, run)) = world.pick(&at_work) {
+    let runs = world.agents.borrow().can_end();
+    if let Some((thread, run)) = world.pick(&runs) {
         work_on(world, &thread, &run);
     }
 }
 
-/// A call of a run that is over arrives late.
+/// A call arrives late: of a run that is over, or that outlives its job.
 fn late_call(world: &World) {
     let over: Vec<(String, String)> = {
-        let agents = world.agents.borrow();
-        let over = agents.threads.iter().flat_map(|(id, t)| {
-            let ended = t.runs.iter().filter(|(run, turn)| t.active.as_ref() != Some(*run) && turn.job.is_some());
-            ended.map(|(run, _)| (id.clone(), run.clone()))
-        });
-        over.collect()
+        let (agents, checker) = (world.agents.borrow(), world.checker.borrow());
+        let ended = |owner: &str, job: &str| checker.job(owner, job).is_none_or(|(_, job)| !job.phase.holds_slot());
+        let late = |(id, t): (&String, &Thread)| {
+            let runs = t.runs.iter().filter_map(|(run, turn)| Some((run, turn.job.as_ref()?)));
+            let over = runs.filter(|(run, job)| t.active.as_ref() != Some(*run) || ended(&t.owner, job));
+            over.map(|(run, _)| (id.clone(), run.clone())).collect::<Vec<_>>()
+        };
+        agents.threads.iter().flat_map(late).collect()
     };
     if let Some((thread, run)) = world.pick(&over) {
         actors::send_member(world, &thread, &run);
@@ -159,13 +165,21 @@ fn late_call(world: &World) {
 fn work_on(world: &World, thread: &str, run: &str) {
     let Some(turn) = world.agents.borrow().turn(thread, run).cloned() else { return };
     let knobs = &world.knobs;
-    if turn.job.is_some() && turn.calls < 4 && world.fault(knobs.calls) {
+    let stopped = world.agents.borrow().threads.get(thread).is_some_and(|t| t.active.as_deref() != Some(run));
+    if !stopped && turn.job.is_some() && turn.calls < 4 && world.fault(knobs.calls) {
         return actors::send_member(world, thread, run);
     }
     let mut agents = world.agents.borrow_mut();
     if turn.cancel_wanted && !world.chance(200) {
         world.note(|| format!("{run} stops"));
-        return agents.end(thread, run, RunStatus::Cancelled, None);
+        return agents.stop(thread, run);
+    }
+    if stopped || turn.stuck {
+        return;
+    }
+    if turn.job.is_none() && world.fault(knobs.interrupts) {
+        world.note(|| format!("{run}, somebody's own turn, stops at an interrupt"));
+        return agents.interrupt(thread, run, 1);
     }
     if turn.job.is_none() {
         world.note(|| format!("{run}, somebody's own turn, ends"));
@@ -205,6 +219,7 @@ fn mishap(world: &World) {
     let Some(thread) = world.pick(&threads) else { return };
     let what = world.below(9);
     let owner = actors::owner(world);
+    let (works_on, own) = (world.chance(500), world.agents.borrow().foreign_asks(&thread));
     let mut agents = world.agents.borrow_mut();
     match what {
         0 | 1 => {
@@ -219,9 +234,10 @@ fn mishap(world: &World) {
             world.note(|| format!("{thread} is compacted"));
             agents.compact(&thread);
         }
-        4 => {
+        // Everybody answers what their own turn asked.
+        4 if world.knobs.outsiders || own => {
             world.note(|| format!("somebody answers the interrupts of {thread}"));
-            agents.answer_interrupts(&thread);
+            agents.answer_interrupts(&thread, works_on);
         }
         5 => {
             let denied = agents.denied.remove(&owner);
@@ -239,7 +255,7 @@ fn mishap(world: &World) {
         }
         7 => {
             world.note(|| "the agents' host forgets what keys it may".into());
-            agents.forget_keys();
+            agents.forget_keys(None);
         }
         _ => agents.denied.clear(),
     }
@@ -252,7 +268,23 @@ fn vanish(world: &World) {
     };
     if let Some((thread, run)) = world.pick(&runs) {
         world.note(|| format!("{run} vanishes"));
-        world.agents.borrow_mut().vanish(&thread, &run);
+        // Where nobody outside answers, what a lost run asks is lost with it.
+        let all = !world.knobs.outsiders || world.chance(500);
+        world.agents.borrow_mut().vanish(&thread, &run, all);
+    }
+}
+
+/// An agent leaves the host's catalogue, or comes back.
+fn catalogue(world: &World) {
+    let agent = format!("agent-{}", world.below(4));
+    let hangs = world.chance(500);
+    let mut agents = world.agents.borrow_mut();
+    if !agents.gone.contains(&agent) {
+        world.note(|| format!("{agent} leaves the catalogue"));
+        agents.vanish_agent(&agent, hangs);
+    } else if world.knobs.agents_return {
+        world.note(|| format!("{agent} is in the catalogue again"));
+        agents.gone.remove(&agent);
     }
 }
 
@@ -273,12 +305,12 @@ fn clock(world: &World) {
 pub fn interlope(world: &World) {
     match world.below(14) {
         0..=4 => work(world),
-        5 => actors::cancel(world),
-        6 => actors::resume(world),
+        5 => answers::cancel(world),
+        6 => answers::resume(world),
         7 => actors::send(world),
         8 => actors::delete(world),
         9 => actors::connect(world),
-        10 => actors::settle(world),
+        10 => answers::settle(world),
         11 => actors::mention(world),
         12 => stale(world),
         _ => pass(world),
@@ -295,6 +327,12 @@ pub fn step(world: &World) {
     if world.chance(knobs.vanish) {
         return vanish(world);
     }
+    if world.chance(knobs.agents_vanish) {
+        return catalogue(world);
+    }
+    if world.chance(knobs.imports) {
+        return imports::import(world);
+    }
     if world.chance(knobs.clock) {
         return clock(world);
     }
@@ -307,9 +345,10 @@ pub fn step(world: &World) {
     match world.below(100) {
         0..=3 => actors::create(world),
         4..=17 => actors::send(world),
-        18..=21 => actors::cancel(world),
-        22..=29 => actors::resume(world),
-        30..=32 => actors::settle(world),
+        18..=21 => answers::cancel(world),
+        22..=29 => answers::resume(world),
+        30 | 31 => answers::settle(world),
+        32 => answers::tries_all(world),
         33 if !knobs.talkative => actors::delete(world),
         34..=36 => actors::connect(world),
         37..=39 => actors::read(world),

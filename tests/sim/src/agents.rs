@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agent_teams_plugin::app::plan::EndedRun;
 use agent_teams_plugin::host::{
-    Cancellation, Input, Interrupt, InterruptAnswer, Message, Question, Role, Run, RunError, RunStatus, ThreadState,
+    Cancellation, Input, Interrupt, InterruptAnswer, Question, Role, Run, RunError, RunStatus, ThreadState,
 };
+
+use super::conversation::{Thread, Turn, done, report};
 
 /// How the agents' host behaves for the whole of a seed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +33,10 @@ pub struct Agents {
     pub denied: BTreeSet<String>,
     /// Conversations that are denied for a while.
     pub denied_threads: BTreeSet<String>,
+    /// Agents that the catalogue does not have (any more).
+    pub gone: BTreeSet<String>,
+    /// Agents that were ever gone.
+    pub left: BTreeSet<String>,
     /// How often each job's input, or each answer, was admitted.
     pub admitted: BTreeMap<String, u32>,
     /// Which jobs' inputs carried the notice of a cancelled request.
@@ -48,44 +54,10 @@ pub struct Agents {
     next: u64,
 }
 
-/// One conversation.
-#[derive(Debug, Default)]
-pub struct Thread {
-    pub owner: String,
-    /// Nothing: an outside conversation.
-    pub agent: Option<String>,
-    pub messages: Vec<Message>,
-    pub question: Option<Question>,
-    pub interrupts: Vec<Interrupt>,
-    pub active: Option<String>,
-    pub runs: BTreeMap<String, Turn>,
-    keys: BTreeMap<String, (String, String)>,
-}
-
-/// A run, and the truth about it.
-#[derive(Clone, Debug)]
-pub struct Turn {
-    pub status: RunStatus,
-    pub error: Option<String>,
-    /// The job whose input it executes. Nothing: somebody else's turn.
-    pub job: Option<String>,
-    /// What it said last.
-    pub answer: Option<String>,
-    /// The message that began its turn.
-    message: String,
-    /// Its turn was spoiled: another human message, or its own is gone.
-    pub tainted: bool,
-    /// The turn was read after it ended and before it was spoiled.
-    pub clean_read: bool,
-    pub cancel_wanted: bool,
-    pub calls: u32,
-}
-
 type Reply<T> = Result<T, RunError>;
 
-fn done(status: RunStatus) -> bool {
-    !matches!(status, RunStatus::Pending | RunStatus::Running)
-}
+/// What the agents' host rejects in an answer, though no form forbids it.
+pub const REFUSED: &str = "refuse this";
 
 impl Agents {
     fn number(&mut self) -> u64 {
@@ -106,7 +78,20 @@ impl Agents {
         self.threads.entry(id.into()).or_insert_with(|| Thread { owner: owner.into(), ..Thread::default() });
     }
 
+    /// The agent of a conversation, if the catalogue does not have it.
+    pub fn gone_from(&self, id: &str) -> Option<&str> {
+        self.threads.get(id)?.agent.as_deref().filter(|agent| self.gone.contains(*agent))
+    }
+
+    fn in_catalogue(&self, agent: Option<&str>) -> Reply<()> {
+        match agent.filter(|agent| self.gone.contains(*agent)) {
+            Some(agent) => Err(RunError::Rejected(format!("there is no agent {agent}"))),
+            None => Ok(()),
+        }
+    }
+
     pub fn create(&mut self, owner: &str, id: &str, agent: &str) -> Reply<()> {
+        self.in_catalogue(Some(agent))?;
         match self.threads.get(id) {
             Some(old) if old.owner != owner => Err(RunError::Denied("another user's conversation".into())),
             Some(old) if old.agent.as_deref() != Some(agent) => {
@@ -121,6 +106,19 @@ impl Agents {
         }
     }
 
+    /// What the earlier plugin has begun: a run that the host knows under the
+    /// job's id, in a conversation that it made. Gives the run.
+    pub fn legacy(&mut self, owner: &str, id: &str, agent: &str, job: &str, input: &Input) -> String {
+        let run = format!("run-{}", self.number());
+        let thread = self.threads.entry(id.into()).or_default();
+        (thread.owner, thread.agent) = (owner.into(), Some(agent.into()));
+        thread.human(input.message_id.clone(), &input.text, self.manners.rewrites.then(|| run.clone()));
+        thread.begin(&run, Some(job.into()));
+        thread.keys.insert(job.into(), (format!("{input:?}"), run.clone()));
+        *self.admitted.entry(format!("input of {job}")).or_default() += 1;
+        run
+    }
+
     fn known(&mut self, owner: &str, id: &str, key: &str, bytes: &str) -> Reply<Option<Run>> {
         let thread = self.thread(owner, id)?;
         let Some((first, run)) = thread.keys.get(key).cloned() else { return Ok(None) };
@@ -130,8 +128,15 @@ impl Agents {
         Ok(thread.runs.get(&run).map(|turn| report(&run, turn)))
     }
 
-    /// Starts a run. True: it is new.
-    pub fn start(&mut self, owner: &str, id: &str, input: &Input, key: &str) -> Reply<(Run, bool)> {
+    /// Starts a run that executes `job`. True: it is new.
+    pub fn start(
+        &mut self,
+        owner: &str,
+        id: &str,
+        job: Option<String>,
+        input: &Input,
+        key: &str,
+    ) -> Reply<(Run, bool)> {
         let bytes = format!("{input:?}");
         if let Some(run) = self.known(owner, id, key, &bytes)? {
             return Ok((run, false));
@@ -139,6 +144,8 @@ impl Agents {
         // A run that asked and vanished may be tried again as it was.
         let vanished = self.vanished;
         let (number, manners) = (self.number(), self.manners);
+        let agent = self.thread(owner, id)?.agent.clone();
+        self.in_catalogue(agent.as_deref())?;
         let thread = self.thread(owner, id)?;
         if thread.active.is_some() {
             return Err(RunError::Busy("it is at work".into()));
@@ -147,6 +154,9 @@ impl Agents {
             return Err(RunError::Busy("an interrupt is open".into()));
         }
         match (&input.answers, &thread.question) {
+            (Some(_), _) if input.text.contains(REFUSED) => {
+                return Err(RunError::Rejected("that answer is refused".into()));
+            }
             (Some(asked), Some(open)) if *asked == open.id => {}
             (Some(_), _) if manners.lenient => {}
             (Some(_), _) => return Err(RunError::Rejected("that question is not open".into())),
@@ -157,14 +167,13 @@ impl Agents {
         }
         let thread = self.thread(owner, id)?;
         let run = format!("run-{number}");
-        let provenance: serde_json::Value = serde_json::from_str(&input.provenance).unwrap_or_default();
-        let job = provenance["job_id"].as_str().map(String::from);
         thread.human(
             if manners.rewrites { format!("host-{number}") } else { input.message_id.clone() },
             &input.text,
             manners.rewrites.then(|| run.clone()),
         );
-        thread.begin(&run, job.clone(), key, bytes);
+        thread.begin(&run, job.clone());
+        thread.keys.insert(key.into(), (bytes, run.clone()));
         let what = match &input.answers {
             None => format!("input of {}", job.as_deref().unwrap_or_default()),
             Some(question) => format!("answer to {question}"),
@@ -184,12 +193,13 @@ impl Agents {
         }
     }
 
-    /// The host forgets its keys, where they are not durable; its runs it knows.
-    pub fn forget_keys(&mut self) {
+    /// The host forgets its keys, where they are not durable, of one
+    /// conversation or of all; its runs it knows.
+    pub fn forget_keys(&mut self, only: Option<&str>) {
         if self.manners.durable_keys {
             return;
         }
-        for (id, thread) in &mut self.threads {
+        for (id, thread) in self.threads.iter_mut().filter(|(id, _)| only.is_none_or(|only| *id == only)) {
             let keys = std::mem::take(&mut thread.keys);
             self.forgotten.extend(keys.into_keys().map(|key| (id.clone(), key)));
         }
@@ -209,6 +219,8 @@ impl Agents {
             return Ok((run, false));
         }
         let (number, manners) = (self.number(), self.manners);
+        let agent = self.thread(owner, id)?.agent.clone();
+        self.in_catalogue(agent.as_deref())?;
         let thread = self.thread(owner, id)?;
         if thread.active.is_some() {
             return Err(RunError::Busy("it is at work".into()));
@@ -217,20 +229,16 @@ impl Agents {
         if thread.interrupts.is_empty() || !answers.iter().all(open) || answers.len() != thread.interrupts.len() {
             return Err(RunError::Rejected("those interrupts are not open".into()));
         }
+        if answers.iter().any(|a| a.value.contains(REFUSED)) {
+            return Err(RunError::Rejected("that answer is refused".into()));
+        }
         let what: Vec<String> = thread.interrupts.iter().map(|i| format!("answer to {}", i.id)).collect();
-        thread.interrupts.clear();
-        let before = thread.last_turn().filter(|(_, turn)| done(turn.status) && turn.job == job);
-        let run = match &before {
-            Some((run, _)) if manners.same_run => run.clone(),
+        let run = match &thread.stopped {
+            Some(run) if manners.same_run => run.clone(),
             _ => format!("run-{number}"),
         };
-        thread.begin(&run, job, key, bytes);
-        if let Some(turn) = thread.runs.get_mut(&run)
-            && let Some((_, before)) = before
-        {
-            turn.message = before.message;
-        }
-        thread.spoil_if_followed(&run);
+        thread.go_on(&run, job, false);
+        thread.keys.insert(key.into(), (bytes, run.clone()));
         for what in what {
             *self.admitted.entry(what).or_default() += 1;
         }
@@ -279,18 +287,30 @@ impl Agents {
         })
     }
 
+    /// Cancels a run. One that stopped at interrupts ends with them; a host
+    /// whose runs say `succeeded` there withdraws them at once.
     pub fn cancel(&mut self, owner: &str, id: &str, run: &str, only_note: bool) -> Reply<Cancellation> {
+        let says = self.manners.says_interrupted;
         let thread = self.thread(owner, id)?;
+        let lives = thread.lives(run);
         let Some(turn) = thread.runs.get_mut(run) else { return Err(RunError::NotFound("no such run".into())) };
-        if done(turn.status) {
+        if !lives {
             return Ok(Cancellation::Stopped);
         }
-        if only_note {
+        if only_note && (says || !done(turn.status)) {
             turn.cancel_wanted = true;
             return Ok(Cancellation::Accepted);
         }
-        self.end(id, run, RunStatus::Cancelled, None);
+        self.stop(id, run);
         Ok(Cancellation::Stopped)
+    }
+
+    /// A run ends as cancelled, with what it asks.
+    pub fn stop(&mut self, id: &str, run: &str) {
+        if let Some(thread) = self.threads.get_mut(id).filter(|thread| thread.stopped.as_deref() == Some(run)) {
+            thread.withdraw();
+        }
+        self.end(id, run, RunStatus::Cancelled, None);
     }
 
     /// Ends a run that is at work. The end is announced.
@@ -315,15 +335,11 @@ impl Agents {
             answered: false,
         });
         thread.question.clone_from(&question);
-        thread.messages.push(Message {
-            id: format!("said-{number}"),
-            role: Role::Assistant,
-            text: text.into(),
-            run: Some(run.into()),
-            question,
-        });
+        thread.asker = asks.then(|| run.into());
+        thread.say(format!("said-{number}"), text, Some(run), question);
         if let Some(turn) = thread.runs.get_mut(run) {
             turn.answer = Some(text.into());
+            turn.asked = asks;
         }
     }
 
@@ -339,6 +355,7 @@ impl Agents {
                 value: format!(r#"{{"tool":"write_file","number":{number}}}"#),
             });
         }
+        thread.stopped = Some(run.into());
         self.end(id, run, if says { RunStatus::Interrupted } else { RunStatus::Succeeded }, None);
     }
 
@@ -347,13 +364,7 @@ impl Agents {
         let number = self.number();
         let Some(thread) = self.threads.get_mut(id) else { return };
         thread.human(format!("foreign-{number}"), &format!("FOREIGN {number}"), None);
-        thread.messages.push(Message {
-            id: format!("said-{number}"),
-            role: Role::Assistant,
-            text: format!("FOREIGN answer {number}"),
-            run: None,
-            question: None,
-        });
+        thread.say(format!("said-{number}"), &format!("FOREIGN answer {number}"), None, None);
     }
 
     /// Somebody's own turn keeps a conversation busy.
@@ -364,30 +375,50 @@ impl Agents {
             return;
         }
         thread.human(format!("foreign-{number}"), &format!("FOREIGN {number}"), None);
-        thread.begin(&format!("run-{number}"), None, &format!("foreign-{number}"), String::new());
+        thread.begin(&format!("run-{number}"), None);
     }
 
-    /// Somebody answers open interrupts in the conversation itself, and the
-    /// turn goes on to its end: it is still the same turn.
-    pub fn answer_interrupts(&mut self, id: &str) {
-        let number = self.number();
+    /// Somebody answers open interrupts in the conversation itself. The turn
+    /// goes on to its end at once, or (`works_on`) is at work again.
+    pub fn answer_interrupts(&mut self, id: &str, works_on: bool) {
+        let (number, same_run) = (self.number(), self.manners.same_run);
         let Some(thread) = self.threads.get_mut(id) else { return };
         if thread.active.is_some() || thread.interrupts.is_empty() {
             return;
         }
-        thread.interrupts.clear();
-        let text = format!("answer {number} after an answer from outside");
-        thread.messages.push(Message {
-            id: format!("said-{number}"),
-            role: Role::Assistant,
-            text: text.clone(),
-            run: None,
-            question: None,
-        });
-        if let Some((run, _)) = thread.last_turn()
-            && let Some(turn) = thread.runs.get_mut(&run)
-        {
+        for open in &thread.interrupts {
+            *self.admitted.entry(format!("answer to {}", open.id)).or_default() += 1;
+        }
+        let stopped = thread.stopped.clone();
+        let job = stopped.as_ref().and_then(|run| thread.runs.get(run)?.job.clone());
+        if works_on {
+            let run = stopped.filter(|_| same_run);
+            let outside = run.is_none();
+            return thread.go_on(&run.unwrap_or_else(|| format!("run-{number}")), job, outside);
+        }
+        thread.withdraw();
+        let whose = if job.is_some() { "" } else { "FOREIGN " };
+        let text = format!("{whose}answer {number} after an answer from outside");
+        thread.say(format!("said-{number}"), &text, None, None);
+        if let Some(turn) = stopped.and_then(|run| thread.runs.get_mut(&run)) {
             turn.answer = Some(text);
+        }
+    }
+
+    /// An agent leaves the catalogue. Its runs fail with it, or hang
+    /// (`hangs`): then only a cancel ends them.
+    pub fn vanish_agent(&mut self, agent: &str, hangs: bool) {
+        self.gone.insert(agent.into());
+        self.left.insert(agent.into());
+        for (thread, run) in self.at_work() {
+            if self.threads[&thread].agent.as_deref() != Some(agent) {
+                continue;
+            }
+            let turn = self.threads.get_mut(&thread).and_then(|t| t.runs.get_mut(&run));
+            match turn {
+                Some(turn) if hangs => turn.stuck = true,
+                _ => self.end(&thread, &run, RunStatus::Failed, Some(format!("{agent} is gone"))),
+            }
         }
     }
 
@@ -401,13 +432,20 @@ impl Agents {
         }
     }
 
-    /// The host forgets a run, and, where keys are not durable, its key.
-    pub fn vanish(&mut self, id: &str, run: &str) {
+    /// The host forgets a run, and, where keys are not durable, its key; with
+    /// what the run asks (`all`), or without.
+    pub fn vanish(&mut self, id: &str, run: &str, all: bool) {
         let Some(thread) = self.threads.get_mut(id) else { return };
         let Some(turn) = thread.runs.remove(run) else { return };
         self.vanished = true;
         if thread.active.as_deref() == Some(run) {
             thread.active = None;
+        }
+        if thread.stopped.as_deref() == Some(run) {
+            thread.stopped = None;
+            if all {
+                thread.withdraw();
+            }
         }
         thread.keys.retain(|_, (_, known)| known != run);
         if let Some(job) = turn.job {
@@ -421,67 +459,27 @@ impl Agents {
         self.threads.iter().filter_map(|(id, t)| Some((id.clone(), t.active.clone()?))).collect()
     }
 
+    /// Runs that can end: those at work, and those that stopped at an interrupt
+    /// and of which the host has noted that they are cancelled.
+    pub fn can_end(&self) -> Vec<(String, String)> {
+        let mut runs = self.at_work();
+        let noted = |t: &Thread| {
+            let stopped = t.stopped.clone().filter(|run| t.lives(run))?;
+            t.runs.get(&stopped).filter(|turn| turn.cancel_wanted).map(|_| stopped)
+        };
+        runs.extend(self.threads.iter().filter_map(|(id, t)| Some((id.clone(), noted(t)?))));
+        runs
+    }
+
+    /// Whether somebody's own turn asked the interrupts that are open.
+    pub fn foreign_asks(&self, id: &str) -> bool {
+        let thread = self.threads.get(id).filter(|t| !t.interrupts.is_empty());
+        let turn = thread.and_then(|t| t.runs.get(t.stopped.as_ref()?));
+        turn.is_some_and(|turn| turn.job.is_none())
+    }
+
     /// What really happened in a run.
     pub fn turn(&self, thread: &str, run: &str) -> Option<&Turn> {
         self.threads.get(thread)?.runs.get(run)
     }
-}
-
-impl Thread {
-    fn human(&mut self, id: String, text: &str, run: Option<String>) {
-        if let Some(question) = self.question.take() {
-            for m in &mut self.messages {
-                if let Some(q) = m.question.as_mut().filter(|q| q.id == question.id) {
-                    q.answered = true;
-                }
-            }
-        }
-        // Whatever was not read yet cannot be told from this message's answer.
-        self.spoil();
-        self.messages.push(Message { id, role: Role::Human, text: text.into(), run, question: None });
-    }
-
-    fn spoil(&mut self) {
-        for turn in self.runs.values_mut() {
-            turn.tainted = true;
-        }
-    }
-
-    /// A turn that goes on is as spoiled as the part before.
-    fn spoil_if_followed(&mut self, run: &str) {
-        if let Some(turn) = self.runs.get_mut(run) {
-            let own = self.messages.iter().position(|m| m.id == turn.message);
-            turn.tainted = own.is_none_or(|own| self.messages[own + 1..].iter().any(|m| m.role == Role::Human));
-        }
-    }
-
-    fn begin(&mut self, run: &str, job: Option<String>, key: &str, bytes: String) {
-        let message = self.messages.iter().rev().find(|m| m.role == Role::Human).map(|m| m.id.clone());
-        self.keys.insert(key.into(), (bytes, run.into()));
-        self.active = Some(run.into());
-        self.runs.insert(
-            run.into(),
-            Turn {
-                status: RunStatus::Running,
-                error: None,
-                job,
-                answer: None,
-                message: message.unwrap_or_default(),
-                tainted: false,
-                clean_read: false,
-                cancel_wanted: false,
-                calls: 0,
-            },
-        );
-    }
-
-    /// The run that began last.
-    fn last_turn(&self) -> Option<(String, Turn)> {
-        let number = |id: &str| id.rsplit('-').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-        self.runs.iter().max_by_key(|(id, _)| number(id)).map(|(id, turn)| (id.clone(), turn.clone()))
-    }
-}
-
-fn report(id: &str, turn: &Turn) -> Run {
-    Run { id: id.into(), status: turn.status, error: turn.error.clone() }
 }

@@ -57,6 +57,29 @@ pub struct Knobs {
     pub stale_permits: u32,
     /// A team is deleted and made again while an old permit is kept.
     pub remake: u32,
+
+    /// Somebody outside the team's work answers interrupts in the conversation
+    /// itself. Otherwise only the team's owner ever does.
+    pub outsiders: bool,
+    /// The host rejects an answer for what it says.
+    pub refuses: u32,
+    /// An answer takes effect, and its reply is lost.
+    pub answers_lost: u32,
+    /// A host without durable keys forgets them with the reply that it loses.
+    pub forgets: u32,
+    /// An agent leaves the host's catalogue, or comes back.
+    pub agents_vanish: u32,
+    /// Agents that are gone come back before a seed is brought to rest.
+    pub agents_return: bool,
+    /// A run whose job has ended works on until it is stopped.
+    pub outlives: bool,
+    /// A call of the host takes so long that the worker plans again and again
+    /// meanwhile; whoever asked keeps the team's step lock.
+    pub dwells: u32,
+    /// A call of the host takes nine seconds.
+    pub slow: u32,
+    /// A team of the earlier plugin is taken over with frozen jobs.
+    pub imports: u32,
 }
 
 impl Knobs {
@@ -112,6 +135,25 @@ impl Knobs {
         if knobs.durable_keys {
             knobs.vanish = 0;
         }
+        knobs.draw_neglect(rng, level);
         knobs
+    }
+
+    /// What people and hosts fail to do. Each seed has some of it at most, so
+    /// that the rest of it stays as busy as the others.
+    fn draw_neglect(&mut self, rng: &mut Rng, level: u32) {
+        self.outsiders = rng.chance(500);
+        self.outlives = rng.chance(500);
+        self.agents_return = rng.chance(400);
+        let mut sometimes = |of: u32, low: u64, high: u64| {
+            if level > 0 && rng.chance(of) { rng.range(low, high) as u32 } else { 0 }
+        };
+        self.refuses = sometimes(400, 50, 400);
+        self.answers_lost = sometimes(300, 50, 400);
+        self.agents_vanish = sometimes(250, 2, 15);
+        self.dwells = sometimes(120, 1, 5);
+        self.slow = sometimes(150, 1, 4) * 250;
+        self.imports = sometimes(200, 3, 15);
+        self.forgets = if self.durable_keys { 0 } else { sometimes(500, 200, 900) };
     }
 }

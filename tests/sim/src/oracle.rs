@@ -116,12 +116,14 @@ impl Oracle {
         Ok("queued")
     }
 
-    /// The owner cancels; what runs is only told to stop.
+    /// The owner cancels; what runs, or stopped at an interrupt, is only told to
+    /// stop. A question is left to be answered in its conversation.
     pub fn cancel(&mut self, owner: &str, team: &str, n: usize) -> Answer {
         let at = Self::at(owner, team);
         let Some(job) = self.teams.get_mut(&at).and_then(|t| t.jobs.get_mut(n)) else { return Err("job_not_found") };
         match job.status {
             "running" => job.status = "cancelling",
+            "waiting_input" if !job.question => job.status = "cancelling",
             "queued" | "waiting_input" | "resuming" => self.end(&at, n, "cancelled"),
             _ => {}
         }
@@ -200,6 +202,10 @@ impl Oracle {
             if let Some((at, n)) = first(self)
                 && self.teams[&at].jobs[n].status == "cancelling"
             {
+                // What it asked by an interrupt is withdrawn.
+                if let Some(conversation) = self.conversations.get_mut(thread) {
+                    conversation.open = false;
+                }
                 self.end(&at, n, "cancelled");
             }
         }
