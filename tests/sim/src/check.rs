@@ -45,6 +45,8 @@ pub struct Checker {
     slotless: BTreeSet<(TeamKey, u32)>,
     /// Runs that the host has named for some job.
     named: BTreeSet<String>,
+    /// Jobs that somebody has cancelled.
+    cancelled: BTreeSet<(TeamKey, u32)>,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
 }
@@ -78,6 +80,7 @@ impl Checker {
             limit: slots,
             slotless: BTreeSet::new(),
             named: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
             accepted: BTreeSet::new(),
         }
     }
@@ -101,9 +104,13 @@ impl Checker {
 
     /// A caller was told that this job exists: it is durable, and is never lost.
     pub fn accepted(&mut self, owner: &str, team: &str, job: &str) -> Check {
-        let Some(mirror) = self.team(owner, team) else {
-            return Err(format!("a job of team {team} was answered, and the team does not exist"));
+        let Some(mirror) = self.teams.get(&(owner.to_string(), team.to_string())) else {
+            return Err(format!("a job of team {team} was answered, and the team never existed"));
         };
+        if mirror.team.is_none() {
+            // Deleted by the time of the answer: the job had ended.
+            return Ok(());
+        }
         if !mirror.jobs.values().any(|j| j.id == job) {
             return Err(format!("{job} was accepted and is not stored"));
         }
@@ -250,6 +257,9 @@ impl Checker {
                 let stopped = before.as_ref().is_some_and(|b| b.phase.wait().is_some() && !b.phase.holds_slot());
                 let taken_over = before.is_none() && job.phase.holds_slot();
                 let place = (at.clone(), *n);
+                if matches!(job.phase, Phase::Cancelling { .. }) {
+                    self.cancelled.insert(place.clone());
+                }
                 if !job.phase.holds_slot() {
                     self.slotless.remove(&place);
                 } else if taken_over || (stopped && matches!(job.phase, Phase::Cancelling { .. })) {
@@ -267,6 +277,11 @@ impl Checker {
     /// Whether a frozen job needs no slot of the deployment's.
     pub fn needs_no_slot(&self, at: &TeamKey, n: u32) -> bool {
         self.slotless.contains(&(at.clone(), n))
+    }
+
+    /// Whether somebody has cancelled a job.
+    pub fn cancelled(&self, at: &TeamKey, n: u32) -> bool {
+        self.cancelled.contains(&(at.clone(), n))
     }
 
     /// Whether the host has named this run for some job.
@@ -452,10 +467,9 @@ impl Checker {
         }
     }
 
-    /// Owners with a first job that could start now, in a team that does not
-    /// rest and talks to the host for nobody else.
-    pub fn waiting_owners(&self, scene: Scene, resting: &[TeamKey]) -> BTreeSet<String> {
-        let mut owners = BTreeSet::new();
+    /// Teams of which a first job could start now, if they are connected.
+    pub fn due(&self, now: u64) -> BTreeSet<TeamKey> {
+        let mut teams = BTreeSet::new();
         let mut conversation = "";
         for (key, (owner, work)) in &self.work {
             let thread = &key[..=key.rfind('/').unwrap_or(0)];
@@ -463,14 +477,20 @@ impl Checker {
                 continue;
             }
             conversation = thread;
-            let due = work.need == Need::Slot && work.next_at <= scene.now;
-            let at = (owner.clone(), work.team.clone());
-            let busy = || scene.locks.contains(&step_lock(owner, &work.team));
-            if due && scene.connections.contains(&at) && !resting.contains(&at) && !busy() {
-                owners.insert(owner.clone());
+            if work.need == Need::Slot && work.next_at <= now {
+                teams.insert((owner.clone(), work.team.clone()));
             }
         }
-        owners
+        teams
+    }
+
+    /// Owners with a first job that could start now, in a team that does not
+    /// rest and talks to the host for nobody else.
+    pub fn waiting_owners(&self, scene: Scene, resting: &[TeamKey]) -> BTreeSet<String> {
+        let free = |at: &TeamKey| {
+            scene.connections.contains(at) && !resting.contains(at) && !scene.locks.contains(&step_lock(&at.0, &at.1))
+        };
+        self.due(scene.now).into_iter().filter(free).map(|(owner, _)| owner).collect()
     }
 
     /// The first unfinished job of a conversation.

@@ -191,7 +191,7 @@ fn work_on(world: &World, thread: &str, run: &str) {
         agents.say(thread, run, &format!("question of {run}"), true);
         return agents.end(thread, run, RunStatus::Succeeded, None);
     }
-    if world.fault(knobs.interrupts) {
+    if !turn.cancel_wanted && world.fault(knobs.interrupts) {
         world.note(|| format!("{run} stops at an interrupt"));
         return agents.interrupt(thread, run, 1 + world.below(2));
     }
@@ -274,6 +274,19 @@ fn vanish(world: &World) {
     }
 }
 
+/// An owner connects a team that could start something, again and again: the
+/// team's step lock is held while the worker goes on.
+fn overlap(world: &World) {
+    let found = {
+        let checker = world.checker.borrow();
+        let due: Vec<_> = checker.due(world.now()).into_iter().collect();
+        world.pick(&due)
+    };
+    if let Some((owner, team)) = found {
+        world.dwelling(|| actors::connect_team(world, &owner, &team));
+    }
+}
+
 /// An agent leaves the host's catalogue, or comes back.
 fn catalogue(world: &World) {
     let agent = format!("agent-{}", world.below(4));
@@ -297,6 +310,7 @@ fn clock(world: &World) {
         _ => world.rng.borrow_mut().range(100_000, 10_000_000),
     };
     let now = world.clock.get();
+    world.latest.set(world.latest.get().max(now));
     world.clock.set(if back { now.saturating_sub(by) } else { now + by });
     world.note(|| format!("the clock goes {} by {by} ms", if back { "back" } else { "on" }));
 }
@@ -326,6 +340,9 @@ pub fn step(world: &World) {
     }
     if world.chance(knobs.vanish) {
         return vanish(world);
+    }
+    if world.fault(knobs.dwells) {
+        return overlap(world);
     }
     if world.chance(knobs.agents_vanish) {
         return catalogue(world);

@@ -151,7 +151,7 @@ impl Knobs {
         self.refuses = sometimes(400, 50, 400);
         self.answers_lost = sometimes(300, 50, 400);
         self.agents_vanish = sometimes(250, 2, 15);
-        self.dwells = sometimes(120, 1, 5);
+        self.dwells = sometimes(120, 5, 30);
         self.slow = sometimes(150, 1, 4) * 250;
         self.imports = sometimes(200, 3, 15);
         self.forgets = if self.durable_keys { 0 } else { sometimes(500, 200, 900) };

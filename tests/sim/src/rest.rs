@@ -38,13 +38,14 @@ pub fn settle_down(world: &World) {
             agents.gone.clear();
         }
     }
+    world.clock.set(world.clock.get().max(world.latest.get()));
     let mut seen = Seen::default();
     for n in 0..PASSES {
         if world.violation().is_some() || at_rest(world) {
             break;
         }
         world.clock.set(world.clock.get() + 61_000);
-        people(world, n, seen.calm);
+        people(world, n, &seen);
         outsiders(world);
         agents_end(world);
         drive::pass(world);
@@ -83,6 +84,12 @@ struct Seen {
 }
 
 impl Seen {
+    /// For how many passes nothing has happened that helps this job.
+    fn passes_of(&self, job: &Job) -> u32 {
+        let held = job.slot.and_then(|number| self.held.get(&keys::slot(number)));
+        self.calm.max(held.copied().unwrap_or(0))
+    }
+
     fn look(&mut self, world: &World) {
         let (checker, agents) = (world.checker.borrow(), world.agents.borrow());
         let jobs = || checker.living().flat_map(|(_, mirror, _)| mirror.jobs.values());
@@ -91,7 +98,10 @@ impl Seen {
         self.finished = finished;
         self.held.retain(|slot, _| checker.slots.contains_key(slot));
         let mut broken = None;
-        for (slot, (owner, team, n)) in &checker.slots {
+        let deployed = |slot: &str| {
+            slot.strip_prefix("slot/").is_some_and(|n| n.parse().is_ok_and(|n: u32| n < world.knobs.slots))
+        };
+        for (slot, (owner, team, n)) in checker.slots.iter().filter(|(slot, _)| deployed(slot)) {
             let Some(job) = checker.team(owner, team).and_then(|t| t.jobs.get(n)) else { continue };
             let lives = agents.threads.get(&job.thread).is_some_and(|t| t.living_runs(&job.id).next().is_some());
             let passes = self.held.entry(slot.clone()).or_default();
@@ -127,7 +137,7 @@ fn jobs(world: &World, f: impl Fn(&str, &str, &Job) -> bool) -> Vec<(String, Str
 
 /// Owners connect what is not connected, answer what waits, settle what nobody
 /// knows. What does not end by that they cancel, then settle where they may.
-fn people(world: &World, pass: usize, calm: u32) {
+fn people(world: &World, pass: usize, seen: &Seen) {
     let apart: BTreeSet<(String, String)> = jobs(world, |owner, team, _| !world.connected(owner, team))
         .into_iter()
         .map(|(owner, team, _)| (owner, team))
@@ -138,7 +148,7 @@ fn people(world: &World, pass: usize, calm: u32) {
     for (owner, team, job) in jobs(world, |_, _, j| matches!(j.phase, Phase::Waiting { .. })) {
         let thread = |w: &World, wait| w.agents.borrow().threads.get(&job.thread).is_some_and(|t| open(wait, t));
         match job.phase.wait() {
-            Some(wait) if calm < CANCEL && thread(world, wait) => {
+            Some(wait) if seen.calm < CANCEL && thread(world, wait) => {
                 let response = answers::response(wait, pass, false);
                 answers::answer(world, &owner, &team, &job, &format!("rest {pass}"), response);
             }
@@ -148,17 +158,16 @@ fn people(world: &World, pass: usize, calm: u32) {
     for (owner, team, job) in jobs(world, |_, _, j| matches!(j.phase, Phase::Unknown { .. })) {
         answers::settle_job(world, &owner, &team, &job.id, world.chance(500) && pass < 20);
     }
-    if calm >= CANCEL {
-        let first = |owner: &str, j: &Job| world.checker.borrow().executing(owner, &j.thread).as_ref() == Some(&j.id);
-        let stuck = |owner: &str, j: &Job| !matches!(j.phase, Phase::Cancelling { .. }) && first(owner, j);
-        for (owner, team, job) in jobs(world, |owner, _, j| stuck(owner, j)) {
-            answers::cancel_job(world, &owner, &team, &job.id);
-        }
+    let first = |owner: &str, j: &Job| world.checker.borrow().executing(owner, &j.thread).as_ref() == Some(&j.id);
+    let stuck = |owner: &str, j: &Job| {
+        !matches!(j.phase, Phase::Cancelling { .. }) && first(owner, j) && seen.passes_of(j) >= CANCEL
+    };
+    for (owner, team, job) in jobs(world, |owner, _, j| stuck(owner, j)) {
+        answers::cancel_job(world, &owner, &team, &job.id);
     }
-    if calm >= SETTLE {
-        for (owner, team, job) in jobs(world, |o, t, j| j.phase.holds_slot() && !world.connected(o, t)) {
-            answers::settle_job(world, &owner, &team, &job.id, false);
-        }
+    let apart = |o: &str, t: &str, j: &Job| j.phase.holds_slot() && !world.connected(o, t);
+    for (owner, team, job) in jobs(world, |o, t, j| apart(o, t, j) && seen.passes_of(j) >= SETTLE) {
+        answers::settle_job(world, &owner, &team, &job.id, false);
     }
 }
 
@@ -228,7 +237,7 @@ fn agents_end(world: &World) {
 fn probe(world: &World) {
     let members: Vec<(String, String, usize, String)> = {
         let checker = world.checker.borrow();
-        let takes = checker.living().filter(|(_, t, _)| t.head.as_ref().is_some_and(|h| h.requests < 100));
+        let takes = checker.living().filter(|(_, t, _)| t.head.as_ref().is_some_and(|h| h.ready && h.requests < 100));
         let of = |((owner, id), _, team): (&(String, String), _, &agent_teams_plugin::store::records::Team)| {
             let members = team.members.iter().enumerate();
             members.map(|(n, m)| (owner.clone(), id.clone(), n, m.thread.clone())).collect::<Vec<_>>()

@@ -4,6 +4,7 @@ use agent_teams_plugin::domain::job::{JobKind, Phase};
 use agent_teams_plugin::host::Input;
 
 use super::check::Checker;
+use super::conversation::Turn;
 use super::world::World;
 
 impl World {
@@ -56,8 +57,13 @@ impl World {
         let Some(turn) = turn else { return };
         let broken = match turn.job {
             None => Some(format!("{run}, somebody's own turn, is to be cancelled")),
-            Some(id) => self.checker.borrow().job(owner, &id).and_then(|(_, job)| {
-                let ending = matches!(job.phase, Phase::Cancelling { .. }) || job.phase.finished();
+            Some(id) => self.checker.borrow().job(owner, &id).and_then(|(at, job)| {
+                // What became of a cancelled job may be unknown.
+                let ending = match job.phase {
+                    Phase::Cancelling { .. } => true,
+                    Phase::Unknown { .. } => self.checker.borrow().cancelled(at, job.n),
+                    _ => job.phase.finished(),
+                };
                 (!ending).then(|| format!("{run} is to be cancelled while its {id} is {}", job.phase.status()))
             }),
         };
@@ -81,9 +87,11 @@ impl World {
                 format!("a call of {} was refused as late while its {} is {}", call.run, job.id, job.phase.status())
             });
         };
+        // One that the host never named is known by its message, if it is there.
+        let known = |turn: &Turn| checker.named(&call.run) || !(turn.tainted || agents.manners.rewrites);
         if let Some((_, job)) = executed
             && !job.phase.holds_slot()
-            && checker.named(&call.run)
+            && turn.is_some_and(known)
         {
             return Some(format!(
                 "a late call of {}, whose {} is {}, made {made}",

@@ -54,6 +54,8 @@ pub struct World {
     pub agents: RefCell<Agents>,
     pub checker: RefCell<Checker>,
     pub clock: Cell<u64>,
+    /// The latest that it was before it went back.
+    pub latest: Cell<u64>,
     /// Faults, crashes and interleaving are on.
     pub faulty: Cell<bool>,
     pub steps: Cell<u64>,
@@ -75,6 +77,8 @@ pub struct World {
     interloper: Cell<Option<fn(&World)>>,
     /// Makes a pass of the worker.
     worker: Cell<Option<fn(&World)>>,
+    /// The next call of the host dwells.
+    dwells: Cell<bool>,
 }
 
 /// The moment at which every simulation begins.
@@ -86,7 +90,7 @@ const CALL_MS: u64 = 9_000;
 /// What one step spends on one job at most, all its calls together.
 const STEP_OF_A_JOB_MS: u64 = 10_000;
 /// Passes of the worker while one call of the host dwells.
-const DWELLING: u64 = 80;
+const DWELLING: u64 = 90;
 
 impl World {
     /// A new world. `traced`: keeps the list of what happened.
@@ -100,6 +104,7 @@ impl World {
             agents: RefCell::default(),
             checker: RefCell::new(Checker::new(slots)),
             clock: Cell::new(EPOCH_MS),
+            latest: Cell::new(EPOCH_MS),
             faulty: Cell::new(true),
             steps: Cell::new(0),
             crashes: Cell::new(0),
@@ -114,6 +119,7 @@ impl World {
             trace: RefCell::new(traced.then(Vec::new)),
             interloper: Cell::new(None),
             worker: Cell::new(None),
+            dwells: Cell::new(false),
         }
     }
 
@@ -256,20 +262,26 @@ impl World {
         }
     }
 
+    /// While `act` asks the host for the first time, the call dwells.
+    pub fn dwelling(&self, act: impl FnOnce()) {
+        self.dwells.set(true);
+        act();
+        self.dwells.set(false);
+    }
+
     /// A call of the host may dwell: the worker makes pass after pass, and the
     /// caller keeps what it holds, as one of several calls that overlap would.
     pub fn dwell(&self) {
-        if self.frames.borrow().len() > 2 || !self.fault(self.knobs.dwells) {
+        if self.frames.borrow().len() > 2 || !(self.dwells.replace(false) || self.fault(self.knobs.dwells / 4)) {
             return;
         }
-        let passes = self.rng.borrow_mut().range(1, DWELLING);
-        self.note(|| format!("  it dwells for {passes} passes"));
-        for _ in 0..passes {
+        self.note(|| "  it dwells".into());
+        for _ in 0..DWELLING {
             if self.violation().is_some() {
                 return;
             }
             self.clock.set(self.clock.get() + 100);
-            let act = if self.chance(250) { self.interloper.get() } else { self.worker.get() };
+            let act = if self.chance(100) { self.interloper.get() } else { self.worker.get() };
             if let Some(act) = act {
                 act(self);
             }

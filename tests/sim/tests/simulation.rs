@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_teams_tests::sim;
+use agent_teams_sim as sim;
 
 /// Seeds and steps of the run that every check-in makes; `cargo sim` runs any
 /// number.
