@@ -252,7 +252,12 @@ fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
             // The next input is made anew, and one key carries one input only.
             job.refused += 1;
         }
-        Seen::Refused { .. } => forget_answer(team, &mut job)?,
+        Seen::Refused { .. } => {
+            // Its request id stays with it: one key carries one answer only.
+            job.answer = None;
+            team.db.delete(&team.keys.answer(job.n))?;
+            team.db.delete(&team.keys.input(job.n))?;
+        }
         _ => {}
     }
     if let Some(run) = seen.run() {
@@ -304,15 +309,6 @@ fn event(team: &TeamTx, job: &mut Job, seen: &Seen) -> Result<Option<(Event, Opt
         }
     };
     Ok(Some((event, None)))
-}
-
-/// A refused answer was not given: its request id may carry another one.
-fn forget_answer(team: &TeamTx, job: &mut Job) -> Result<()> {
-    if let Some(answer) = job.answer.take() {
-        job.answers.retain(|(request_id, _)| *request_id != answer.request_id);
-    }
-    team.db.delete(&team.keys.answer(job.n))?;
-    team.db.delete(&team.keys.input(job.n))
 }
 
 const OVERTAKEN: &str = "The question was answered in the conversation itself before the answer given here arrived; that \

@@ -208,8 +208,10 @@ fn a_refused_answer_waits_again_and_can_be_given_anew(w: World) {
     w.work();
     assert_eq!(w.reason(&team, &job), "answer_refused");
     assert_eq!(w.double.count(Method::Resume, None), 1);
-    // It was not given, so its request id may carry another answer.
-    w.answer(&team, &job, "a", json!({"approved": false})).expect("another answer");
+    // One request id carries one answer; repeated, it says how things are.
+    refused(w.answer(&team, &job, "a", json!({"approved": false})), "request_id_reused");
+    assert_eq!(w.answer(&team, &job, "a", json!({"approved": true})).expect("repeated")["status"], "waiting_input");
+    w.answer(&team, &job, "b", json!({"approved": false})).expect("another answer");
     w.work();
     assert_eq!(w.status(&team, &job), "completed");
 }
