@@ -1,0 +1,8 @@
+//! The host at its edges: what a user, a stranger on the same machine, a full
+//! disk or a typing error must not be able to do. The real program, or its
+//! whole server in this process, over real HTTP.
+
+mod endpoint;
+#[path = "../program/mod.rs"]
+mod program;
+mod proxy;
