@@ -8,8 +8,10 @@ use serde::Deserialize;
 use super::providers::scripted::Rule;
 
 /// The tools that every host has; component tools come on top.
-pub const BUILTIN_TOOLS: [&str; 4] = ["ask_clarification", "list_files", "read_file", "write_file"];
-/// In `tools`: all tools of the component, as a group.
+pub const BUILTIN_TOOLS: [&str; 4] = [ASK, "list_files", "read_file", "write_file"];
+/// The tool that ends a turn with a question.
+pub const ASK: &str = "ask_clarification";
+/// In `tools` and `approve`: all tools of the component, as a group.
 pub const EXTENSIONS: &str = "extensions";
 
 const MAX_NAME_CHARS: usize = 128;
@@ -44,7 +46,8 @@ pub struct AgentConfig {
     /// Absent: all.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// Tools that run only after a person has approved the exact call.
+    /// Tools that run only after a person has approved the exact call: names,
+    /// or `extensions` for all of the component's.
     #[serde(default)]
     pub approve: Vec<String>,
     /// Users who may run it. Absent: every user.
@@ -85,14 +88,31 @@ impl AgentConfig {
 
     /// Whether it may call this tool.
     pub fn allows_tool(&self, name: &str) -> bool {
-        let builtin = BUILTIN_TOOLS.contains(&name);
-        self.tools.as_ref().is_none_or(|t| t.iter().any(|t| t == name || (!builtin && t == EXTENSIONS)))
+        self.tools.as_ref().is_none_or(|tools| named(tools, name))
     }
 
     /// Whether this tool waits for a person.
     pub fn needs_approval(&self, name: &str) -> bool {
-        self.approve.iter().any(|t| t == name)
+        named(&self.approve, name)
     }
+
+    /// Why this name under `approve` would change nothing.
+    fn idle_approval(&self, name: &str) -> Option<String> {
+        if name == ASK {
+            return Some(format!("{ASK:?} asks a person anyway; leave it out here"));
+        }
+        let allowed = match name {
+            EXTENSIONS => self.tools.as_ref().is_none_or(|t| t.iter().any(|t| !BUILTIN_TOOLS.contains(&t.as_str()))),
+            name => self.allows_tool(name),
+        };
+        (!allowed).then(|| format!("{name:?} is not among this agent's tools"))
+    }
+}
+
+/// Whether a list of tools names this one, by itself or as one of a group.
+fn named(list: &[String], tool: &str) -> bool {
+    let builtin = BUILTIN_TOOLS.contains(&tool);
+    list.iter().any(|name| name == tool || (!builtin && name == EXTENSIONS))
 }
 
 /// One model, by the kind of its endpoint.
@@ -159,7 +179,7 @@ pub struct ConfigError {
     pub message: String,
 }
 
-fn fault(key: String, message: impl Into<String>) -> ConfigError {
+pub(super) fn fault(key: String, message: impl Into<String>) -> ConfigError {
     ConfigError { key, message: message.into() }
 }
 
@@ -197,8 +217,8 @@ impl AgentsConfig {
                 ));
             }
             for name in &agent.approve {
-                if !agent.allows_tool(name) {
-                    return Err(fault(key("approve"), format!("{name:?} is not among this agent's tools")));
+                if let Some(why) = agent.idle_approval(name) {
+                    return Err(fault(key("approve"), why));
                 }
             }
             for (field, value) in [("max_model_calls", agent.max_model_calls), ("max_minutes", agent.max_minutes)] {
@@ -323,6 +343,17 @@ mod tests {
         assert!(!url.to_string().contains("u:p"));
         let key = parse("[models.m]\nkind='openai'\nbase_url='http://h/v1'\nmodel='x'\napi_key_env='sk-1'");
         assert_eq!(key.validate().unwrap_err().key, "models.m.api_key_env");
+    }
+
+    #[test]
+    fn a_group_of_tools_can_need_approval_and_an_idle_approval_is_refused() {
+        let config = parse(&format!("[[agents]]\nname='a'\nmodel='m'\napprove=['extensions','write_file']\n{MODELS}"));
+        config.validate().unwrap();
+        let needs = |tool| config.agents[0].needs_approval(tool);
+        assert!(needs("send_member") && needs("write_file") && !needs("read_file"));
+        for idle in ["approve=['ask_clarification']", "tools=['read_file']\napprove=['extensions']"] {
+            assert_eq!(error(&format!("[[agents]]\nname='a'\nmodel='m'\n{idle}")).key, "agents[0].approve");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! whole server in this process, over real HTTP.
 
 mod endpoint;
+mod names;
 #[path = "../program/mod.rs"]
 mod program;
 mod proxy;
