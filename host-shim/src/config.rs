@@ -81,7 +81,8 @@ pub struct EngineLimits {
     pub guest_seconds: u32,
     /// Seconds that one call may take, host calls included (1 to 600).
     pub call_seconds: u32,
-    /// Instances at once; further calls wait (1 to 1000).
+    /// Instances at once; further calls wait (2 to 1000). A part of them, at
+    /// most 17, serves the background worker alone.
     pub instances: u32,
 }
 
@@ -280,7 +281,7 @@ impl Config {
             ("memory_mib", engine.memory_mib, 4, 4096),
             ("guest_seconds", engine.guest_seconds, 1, 60),
             ("call_seconds", engine.call_seconds, 1, 600),
-            ("instances", engine.instances, 1, 1000),
+            ("instances", engine.instances, 2, 1000),
         ] {
             check_range(vec!["engine".into(), key.into()], value, min, max).map_err(wrong)?;
         }
