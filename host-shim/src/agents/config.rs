@@ -1,4 +1,5 @@
-//! The `[[agents]]` and `[models.NAME]` parts of `agent-teams.toml`.
+//! The `[[agents]]`, `[models.NAME]` and `[conversations]` parts of
+//! `agent-teams.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,22 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct AgentsConfig {
     pub agents: Vec<AgentConfig>,
     pub models: BTreeMap<String, ModelConfig>,
+    pub conversations: ConversationsConfig,
+}
+
+/// The `[conversations]` part.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConversationsConfig {
+    /// Runs of one user at work at once, of those that the user began by
+    /// posting to conversations (1 to 1000). Jobs of teams are bounded apart.
+    pub max_runs_per_user: u32,
+}
+
+impl Default for ConversationsConfig {
+    fn default() -> Self {
+        Self { max_runs_per_user: 8 }
+    }
 }
 
 /// One agent: who it is, which model it runs on, what it may do.
@@ -199,6 +216,9 @@ impl AgentsConfig {
     /// Checks everything that can be checked without a file or the network;
     /// the error names the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=1000).contains(&self.conversations.max_runs_per_user) {
+            return Err(fault("conversations.max_runs_per_user".into(), "give a number from 1 to 1000"));
+        }
         for (name, model) in &self.models {
             validate_model(name, model)?;
         }

@@ -155,6 +155,11 @@ impl Server {
         self.announced["url"].as_str().expect("an address")
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.url().trim_start_matches("http://").parse().expect("an address")
+    }
+
     /// Asks it to stop and waits until it has.
     pub fn stop(mut self) -> Option<i32> {
         let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill");
