@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use crate::agents::names::Known;
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
 use crate::engine::{self, Plugin, Signals, SystemClock};
@@ -140,6 +141,7 @@ impl App {
             config.engine.options(Some(data.join(CACHE_FOLDER))),
         )?;
         plugin.open().await.map_err(StartError::Open)?;
+        check_names(&config, &plugin, &users).await?;
 
         let base = config.file.as_deref().and_then(|file| file.parent()).unwrap_or(&data).to_owned();
         config.agents.resolve_paths(&base);
@@ -249,6 +251,15 @@ impl App {
     pub fn page(&self) -> String {
         format!("{}{}", self.url(), gateway::PAGE_PATH)
     }
+}
+
+/// Every name in the configuration must exist: one that matches nothing would
+/// switch off, in silence, what it was written for.
+async fn check_names(config: &Config, plugin: &Plugin, users: &Users) -> Result<(), StartError> {
+    let tools: Vec<String> = plugin.tools().await.map_err(StartError::Open)?.into_iter().map(|t| t.name).collect();
+    let users: Vec<String> = users.list()?.into_iter().map(|user| user.id).collect();
+    let known = Known { tools: &tools, users: Some(&users) };
+    Ok(config.agents.check_names(&known).map_err(|error| config.agents_error(error))?)
 }
 
 /// Closing empties the log into the file, which may take a while.

@@ -40,8 +40,6 @@ use output::Output;
 /// Runs one command line and answers with the exit code that `--help`
 /// documents. Never panics on what was typed.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    // The one choice of cryptography for every TLS connection of the process.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => {

@@ -16,7 +16,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::agents::config::AgentsConfig;
-use crate::engine;
+use crate::{agents, engine};
 
 pub use origin::Origin;
 use toml_error::Located;
@@ -81,7 +81,8 @@ pub struct EngineLimits {
     pub guest_seconds: u32,
     /// Seconds that one call may take, host calls included (1 to 600).
     pub call_seconds: u32,
-    /// Instances at once; further calls wait (1 to 1000).
+    /// Instances at once; further calls wait (2 to 1000). A part of them, at
+    /// most 17, serves the background worker alone.
     pub instances: u32,
 }
 
@@ -116,12 +117,22 @@ pub struct Config {
     /// The `[team]` part, a JSON object handed to the component unread.
     pub team: serde_json::Map<String, serde_json::Value>,
     pub agents: AgentsConfig,
+    /// What it was parsed from, to find the place of a later mistake.
+    source: Source,
+}
+
+/// A configuration's text and the name of its file.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    text: String,
+    name: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             file: None,
+            source: Source::default(),
             server: RawServer::default().check().unwrap_or_else(|_| unreachable!("the default is valid")),
             engine: EngineLimits::default(),
             reconnect: Reconnect::default(),
@@ -167,6 +178,14 @@ impl Default for RawServer {
 
 /// A value that parsed but cannot be used: its path and what to do.
 struct Wrong(Vec<String>, String);
+
+impl From<agents::config::ConfigError> for Wrong {
+    fn from(error: agents::config::ConfigError) -> Self {
+        // `agents[1].model` as the path `agents`, `1`, `model`.
+        let path = error.key.replace('[', ".").replace(']', "");
+        Self(path.split('.').map(str::to_owned).collect(), error.message)
+    }
+}
 
 impl RawServer {
     fn check(self) -> Result<Server, Wrong> {
@@ -256,17 +275,13 @@ impl Config {
         })?;
 
         let wrong = |Wrong(path, message): Wrong| located.at(&whole, &path, message);
-        agents.validate().map_err(|error| {
-            // `agents[1].model` as the path `agents`, `1`, `model`.
-            let path = error.key.replace('[', ".").replace(']', "");
-            wrong(Wrong(path.split('.').map(str::to_owned).collect(), error.message))
-        })?;
+        agents.validate().map_err(|error| wrong(error.into()))?;
         let engine = raw.engine;
         for (key, value, min, max) in [
             ("memory_mib", engine.memory_mib, 4, 4096),
             ("guest_seconds", engine.guest_seconds, 1, 60),
             ("call_seconds", engine.call_seconds, 1, 600),
-            ("instances", engine.instances, 1, 1000),
+            ("instances", engine.instances, 2, 1000),
         ] {
             check_range(vec!["engine".into(), key.into()], value, min, max).map_err(wrong)?;
         }
@@ -276,7 +291,19 @@ impl Config {
             let value = json(value, &mut vec!["team".to_owned(), key.clone()]).map_err(wrong)?;
             team.insert(key, value);
         }
-        Ok(Self { file: None, server, engine, reconnect: raw.reconnect, team, agents })
+        let source = Source { text: text.to_owned(), name: name.to_owned() };
+        Ok(Self { file: None, server, engine, reconnect: raw.reconnect, team, agents, source })
+    }
+
+    /// A mistake that was found in the agents' part after it was parsed, with
+    /// file and line.
+    pub fn agents_error(&self, error: agents::config::ConfigError) -> ConfigError {
+        let Source { text, name } = &self.source;
+        let (located, Wrong(path, message)) = (Located::new(text, name), error.into());
+        match DeTable::parse(text) {
+            Ok(whole) => located.at(&whole, &path, message),
+            Err(error) => located.error(&error, None),
+        }
     }
 
     /// The settings for the component, as JSON text.

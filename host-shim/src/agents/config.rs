@@ -1,4 +1,5 @@
-//! The `[[agents]]` and `[models.NAME]` parts of `agent-teams.toml`.
+//! The `[[agents]]`, `[models.NAME]` and `[conversations]` parts of
+//! `agent-teams.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,10 @@ use serde::Deserialize;
 use super::providers::scripted::Rule;
 
 /// The tools that every host has; component tools come on top.
-pub const BUILTIN_TOOLS: [&str; 4] = ["ask_clarification", "list_files", "read_file", "write_file"];
-/// In `tools`: all tools of the component, as a group.
+pub const BUILTIN_TOOLS: [&str; 4] = [ASK, "list_files", "read_file", "write_file"];
+/// The tool that ends a turn with a question.
+pub const ASK: &str = "ask_clarification";
+/// In `tools` and `approve`: all tools of the component, as a group.
 pub const EXTENSIONS: &str = "extensions";
 
 const MAX_NAME_CHARS: usize = 128;
@@ -21,6 +24,22 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct AgentsConfig {
     pub agents: Vec<AgentConfig>,
     pub models: BTreeMap<String, ModelConfig>,
+    pub conversations: ConversationsConfig,
+}
+
+/// The `[conversations]` part.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConversationsConfig {
+    /// Runs of one user at work at once, of those that the user began by
+    /// posting to conversations (1 to 1000). Jobs of teams are bounded apart.
+    pub max_runs_per_user: u32,
+}
+
+impl Default for ConversationsConfig {
+    fn default() -> Self {
+        Self { max_runs_per_user: 8 }
+    }
 }
 
 /// One agent: who it is, which model it runs on, what it may do.
@@ -44,7 +63,8 @@ pub struct AgentConfig {
     /// Absent: all.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// Tools that run only after a person has approved the exact call.
+    /// Tools that run only after a person has approved the exact call: names,
+    /// or `extensions` for all of the component's.
     #[serde(default)]
     pub approve: Vec<String>,
     /// Users who may run it. Absent: every user.
@@ -85,14 +105,31 @@ impl AgentConfig {
 
     /// Whether it may call this tool.
     pub fn allows_tool(&self, name: &str) -> bool {
-        let builtin = BUILTIN_TOOLS.contains(&name);
-        self.tools.as_ref().is_none_or(|t| t.iter().any(|t| t == name || (!builtin && t == EXTENSIONS)))
+        self.tools.as_ref().is_none_or(|tools| named(tools, name))
     }
 
     /// Whether this tool waits for a person.
     pub fn needs_approval(&self, name: &str) -> bool {
-        self.approve.iter().any(|t| t == name)
+        named(&self.approve, name)
     }
+
+    /// Why this name under `approve` would change nothing.
+    fn idle_approval(&self, name: &str) -> Option<String> {
+        if name == ASK {
+            return Some(format!("{ASK:?} asks a person anyway; leave it out here"));
+        }
+        let allowed = match name {
+            EXTENSIONS => self.tools.as_ref().is_none_or(|t| t.iter().any(|t| !BUILTIN_TOOLS.contains(&t.as_str()))),
+            name => self.allows_tool(name),
+        };
+        (!allowed).then(|| format!("{name:?} is not among this agent's tools"))
+    }
+}
+
+/// Whether a list of tools names this one, by itself or as one of a group.
+fn named(list: &[String], tool: &str) -> bool {
+    let builtin = BUILTIN_TOOLS.contains(&tool);
+    list.iter().any(|name| name == tool || (!builtin && name == EXTENSIONS))
 }
 
 /// One model, by the kind of its endpoint.
@@ -159,7 +196,7 @@ pub struct ConfigError {
     pub message: String,
 }
 
-fn fault(key: String, message: impl Into<String>) -> ConfigError {
+pub(super) fn fault(key: String, message: impl Into<String>) -> ConfigError {
     ConfigError { key, message: message.into() }
 }
 
@@ -179,6 +216,9 @@ impl AgentsConfig {
     /// Checks everything that can be checked without a file or the network;
     /// the error names the key.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=1000).contains(&self.conversations.max_runs_per_user) {
+            return Err(fault("conversations.max_runs_per_user".into(), "give a number from 1 to 1000"));
+        }
         for (name, model) in &self.models {
             validate_model(name, model)?;
         }
@@ -197,8 +237,8 @@ impl AgentsConfig {
                 ));
             }
             for name in &agent.approve {
-                if !agent.allows_tool(name) {
-                    return Err(fault(key("approve"), format!("{name:?} is not among this agent's tools")));
+                if let Some(why) = agent.idle_approval(name) {
+                    return Err(fault(key("approve"), why));
                 }
             }
             for (field, value) in [("max_model_calls", agent.max_model_calls), ("max_minutes", agent.max_minutes)] {
@@ -323,6 +363,17 @@ mod tests {
         assert!(!url.to_string().contains("u:p"));
         let key = parse("[models.m]\nkind='openai'\nbase_url='http://h/v1'\nmodel='x'\napi_key_env='sk-1'");
         assert_eq!(key.validate().unwrap_err().key, "models.m.api_key_env");
+    }
+
+    #[test]
+    fn a_group_of_tools_can_need_approval_and_an_idle_approval_is_refused() {
+        let config = parse(&format!("[[agents]]\nname='a'\nmodel='m'\napprove=['extensions','write_file']\n{MODELS}"));
+        config.validate().unwrap();
+        let needs = |tool| config.agents[0].needs_approval(tool);
+        assert!(needs("send_member") && needs("write_file") && !needs("read_file"));
+        for idle in ["approve=['ask_clarification']", "tools=['read_file']\napprove=['extensions']"] {
+            assert_eq!(error(&format!("[[agents]]\nname='a'\nmodel='m'\n{idle}")).key, "agents[0].approve");
+        }
     }
 
     #[test]

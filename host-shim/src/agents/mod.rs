@@ -2,5 +2,6 @@
 
 pub mod builtin;
 pub mod config;
+pub mod names;
 pub mod providers;
 pub mod runs;

@@ -18,6 +18,9 @@ pub enum RunError {
     KeyConflict,
     #[error("unavailable: {0}")]
     Unavailable(String),
+    /// The user has as many runs at work as may be. Nothing happened.
+    #[error("too many runs: {0}")]
+    TooMany(String),
     #[error("no answer in time")]
     TimedOut,
     #[error("{0}")]

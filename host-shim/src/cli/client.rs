@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Place;
 use super::fail::{Exit, Fail};
+use crate::outbound;
 use crate::users::{CLI_TOKEN_FILE, OPERATOR_TOKEN_FILE};
 
 /// In the data folder: where its server listens. Written when it listens,
@@ -113,11 +114,7 @@ impl Client {
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
             .ok_or_else(|| Fail::usage(format!("`{base}` is no address; give one such as http://127.0.0.1:8765")))?;
-        let mut builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).user_agent("agent-teams");
-        if url.host_str().is_some_and(is_loopback) {
-            // A proxy could not reach this machine's own server.
-            builder = builder.no_proxy();
-        }
+        let builder = outbound::client_for(&url).connect_timeout(Duration::from_secs(5)).user_agent("agent-teams");
         let http = builder.build().map_err(|e| Fail::open("http_client", e.to_string()))?;
         Ok(Self { http, base, token: token.to_owned() })
     }
@@ -218,11 +215,6 @@ fn explain(status: StatusCode) -> String {
         StatusCode::UNAUTHORIZED => "the server does not know this token; is it the server of this data folder?".into(),
         status => format!("the server answered with {status}"),
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn read_token(data: &Path) -> Result<String, Fail> {

@@ -14,6 +14,7 @@ use super::client::Client;
 use super::fail::{Exit, Fail};
 use super::output::{Output, Tone, clean};
 use crate::agents::config::{BUILTIN_TOOLS, EXTENSIONS, ModelConfig};
+use crate::agents::names::Known;
 use crate::agents::providers::openai::OpenAiModel;
 use crate::agents::providers::scripted::ScriptedModel;
 use crate::agents::providers::{Model, ModelMessage, ModelRequest};
@@ -22,6 +23,7 @@ use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
 use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
 use crate::storage::MemoryStore;
 use crate::storage::database::{Database, InUse};
+use crate::users::{LOCAL_USER, Users};
 
 /// How long a model may take for its few words.
 const MODEL_TIME: Duration = Duration::from_secs(120);
@@ -72,23 +74,29 @@ pub async fn run(place: &Place, args: Doctor, output: &Output) -> Result<Exit, F
     let mut findings = Findings { output, rows: Vec::new(), failed: false };
     findings.note("data folder", data_folder(place));
     let config = findings.note("configuration", configuration(place));
-    let held = findings.note("database", database(place)).unwrap_or(false);
-    match &config {
-        Some(config) if !held => drop(findings.note("port", port(config))),
-        _ if held => drop(findings.note("server", server(place).await)),
+    let database = findings.note("database", database(place).await).unwrap_or(Found::Unusable);
+    match (&config, &database) {
+        (_, Found::Served) => drop(findings.note("server", server(place).await)),
+        (Some(config), _) => drop(findings.note("port", port(config))),
         _ => {}
     }
     let plugin = findings.note("component", component(args.component, config.as_ref()).await);
     if let Some(config) = &config {
-        let known = match &plugin {
+        let tools: Option<Vec<String>> = match &plugin {
             Some(plugin) => plugin.tools().await.map(|tools| tools.into_iter().map(|t| t.name).collect()).ok(),
             None => None,
         };
-        for agent in &config.agents.agents {
-            findings.note(&format!("agent {}", agent.name), agent_tools(agent, known.as_ref()));
+        let users = if let Found::Users(users) = &database { Some(users.as_slice()) } else { None };
+        let known = tools.as_deref().map(|tools| Known { tools, users });
+        for (index, agent) in config.agents.agents.iter().enumerate() {
+            findings.note(&format!("agent {}", agent.name), check_agent(config, index, known.as_ref()));
         }
         for (name, model) in &config.agents.models {
-            findings.note(&format!("model {name}"), check_model(model, args.models).await);
+            let found = match known.as_ref().map(|known| config.agents.check_model(name, known)) {
+                Some(Err(error)) => Err(config.agents_error(error).to_string()),
+                _ => check_model(model, args.models).await,
+            };
+            findings.note(&format!("model {name}"), found);
         }
     }
     if let Some(plugin) = plugin {
@@ -125,18 +133,36 @@ fn configuration(place: &Place) -> Result<(Config, String), String> {
     Ok((config, found))
 }
 
-/// True: a server has it open.
-fn database(place: &Place) -> Result<(bool, String), String> {
-    match Database::open(&place.data.join(DATABASE_NAME)) {
-        Ok(db) => {
-            db.close();
-            Ok((false, "can be opened".into()))
+/// The database as it was found.
+enum Found {
+    /// A server has it open.
+    Served,
+    /// The users in it.
+    Users(Vec<String>),
+    Unusable,
+}
+
+async fn database(place: &Place) -> Result<(Found, String), String> {
+    let db = match Database::open(&place.data.join(DATABASE_NAME)) {
+        Ok(db) => db,
+        Err(error) => {
+            return match error.downcast_ref::<InUse>() {
+                Some(in_use) => Ok((Found::Served, in_use.to_string())),
+                None => Err(format!("{error:#}")),
+            };
         }
-        Err(error) => match error.downcast_ref::<InUse>() {
-            Some(in_use) => Ok((true, in_use.to_string())),
-            None => Err(format!("{error:#}")),
-        },
+    };
+    let users = match Users::open(db.clone(), Arc::new(SystemClock)).await {
+        Ok(users) => users.list(),
+        Err(error) => Err(error),
+    };
+    db.close();
+    let mut users: Vec<String> = users.map_err(|e| e.to_string())?.into_iter().map(|user| user.id).collect();
+    if users.is_empty() {
+        // The first start makes it.
+        users.push(LOCAL_USER.to_owned());
     }
+    Ok((Found::Users(users), "can be opened".into()))
 }
 
 fn port(config: &Config) -> Result<((), String), String> {
@@ -174,24 +200,15 @@ async fn component(file: Option<PathBuf>, config: Option<&Config>) -> Result<(Pl
     Ok((plugin, found))
 }
 
-/// Every tool that an agent names must exist. `known`: the component's tools,
-/// if it could be loaded.
-fn agent_tools(
-    agent: &crate::agents::config::AgentConfig,
-    known: Option<&Vec<String>>,
-) -> Result<((), String), String> {
+/// Every tool and user that an agent names must exist.
+fn check_agent(config: &Config, index: usize, known: Option<&Known<'_>>) -> Result<((), String), String> {
     let Some(known) = known else { return Err("its tools cannot be checked without the component".into()) };
-    let named: Vec<&String> = agent.tools.iter().flatten().chain(&agent.approve).collect();
-    let exists = |tool: &str| tool == EXTENSIONS || BUILTIN_TOOLS.contains(&tool) || known.iter().any(|k| k == tool);
-    let missing: Vec<&str> = named.iter().map(|t| t.as_str()).filter(|tool| !exists(tool)).collect();
-    if !missing.is_empty() {
-        let all: Vec<&str> = BUILTIN_TOOLS.iter().copied().chain(known.iter().map(String::as_str)).collect();
-        return Err(format!("there is no tool {}; there are: {}", missing.join(", "), all.join(", ")));
-    }
-    let usable = BUILTIN_TOOLS.iter().copied().chain(known.iter().map(String::as_str));
+    config.agents.check_agent(index, known).map_err(|error| config.agents_error(error).to_string())?;
+    let agent = &config.agents.agents[index];
+    let usable = BUILTIN_TOOLS.iter().copied().chain(known.tools.iter().map(String::as_str));
     let count = usable.filter(|tool| agent.allows_tool(tool)).count();
     let mut found = format!("{count} tools, model {}", agent.model);
-    if !known.iter().any(|tool| agent.allows_tool(tool)) {
+    if !known.tools.iter().any(|tool| agent.allows_tool(tool)) {
         found.push_str(&format!("; it cannot ask its team mates: add \"{EXTENSIONS}\" to its tools"));
     }
     Ok(((), found))

@@ -52,9 +52,9 @@ fn a_mistake_names_its_line_and_key() {
     let (line, key, _) = refused("[server]\npublic_origins = [\n  \"https://a.example\",\n  \"b.example\",\n]\n");
     assert_eq!((line, key.as_str()), (4, "server.public_origins.1"));
 
-    let (line, key, message) = refused("\n[engine]\ninstances = 0\n");
+    let (line, key, message) = refused("\n[engine]\ninstances = 1\n");
     assert_eq!((line, key.as_str()), (3, "engine.instances"));
-    assert!(message.contains("1 to 1000"), "{message}");
+    assert!(message.contains("2 to 1000"), "{message}");
 
     let (line, key, _) = refused("[team]\nwhen = 2026-01-01\n");
     assert_eq!((line, key.as_str()), (2, "team.when"));

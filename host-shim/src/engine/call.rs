@@ -23,7 +23,7 @@ pub struct Core {
     options: Options,
     engine: Engine,
     pre: PluginPre<State>,
-    instances: Arc<Semaphore>,
+    places: Places,
     closing: watch::Sender<bool>,
     /// Calls that were admitted and have not answered, parked ones included.
     admitted: watch::Sender<usize>,
@@ -65,7 +65,7 @@ impl Core {
             shared,
             engine,
             pre,
-            instances: Arc::new(Semaphore::new(options.instances as usize)),
+            places: Places::new(&options),
             closing: watch::Sender::new(false),
             admitted: watch::Sender::new(0),
             parked: AtomicUsize::new(0),
@@ -85,17 +85,35 @@ impl Core {
 
     /// A fresh instance, waiting in line for a free place.
     pub async fn instance(&self, name: &'static str) -> Result<Call, CallError> {
-        tokio::select! {
-            biased;
-            () = self.closed() => Err(stopping()),
-            call = self.instance_even_closing(name) => call,
-        }
+        self.unless_closing(self.begin(name, self.places.for_caller())).await
+    }
+
+    /// As `instance`, for the background worker, whose places no caller takes.
+    pub async fn worker_instance(&self, name: &'static str) -> Result<Call, CallError> {
+        self.unless_closing(self.begin(name, self.places.for_worker())).await
     }
 
     /// As `instance`, for calls that shutdown itself resumes.
     pub async fn instance_even_closing(&self, name: &'static str) -> Result<Call, CallError> {
-        let place = tokio::time::timeout(self.options.call_time, self.instances.clone().acquire_owned());
-        let permit = place.await.ok().and_then(Result::ok).ok_or_else(busy)?;
+        self.begin(name, self.places.for_caller()).await
+    }
+
+    async fn unless_closing<T>(&self, work: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+        tokio::select! {
+            biased;
+            () = self.closed() => Err(stopping()),
+            done = work => done,
+        }
+    }
+
+    /// Instantiates the component once there is a place.
+    async fn begin(
+        &self,
+        name: &'static str,
+        place: impl Future<Output = Option<OwnedSemaphorePermit>>,
+    ) -> Result<Call, CallError> {
+        let place = tokio::time::timeout(self.options.call_time, place);
+        let permit = place.await.ok().flatten().ok_or_else(busy)?;
         let deadline = Instant::now() + self.options.call_time;
         let mut store = Store::new(&self.engine, State::new(self.shared.clone(), &self.options));
         store.limiter(|state| &mut state.limits);
@@ -144,7 +162,42 @@ impl Core {
 
     /// Instances that run now.
     pub fn running(&self) -> usize {
-        (self.options.instances as usize).saturating_sub(self.instances.available_permits())
+        self.places.taken()
+    }
+}
+
+/// Instances that may run at once: most for callers, some for the worker
+/// alone. Without them its plans and steps, and so everybody's jobs, would wait
+/// behind whoever calls most.
+struct Places {
+    callers: Arc<Semaphore>,
+    worker: Arc<Semaphore>,
+    total: usize,
+}
+
+impl Places {
+    fn new(options: &Options) -> Self {
+        let (all, worker) = (options.places() as usize, options.worker_places() as usize);
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        Self { callers: semaphore(all - worker), worker: semaphore(worker), total: all }
+    }
+
+    async fn for_caller(&self) -> Option<OwnedSemaphorePermit> {
+        self.callers.clone().acquire_owned().await.ok()
+    }
+
+    /// One of its own, or whichever place is free first.
+    async fn for_worker(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = tokio::select! {
+            biased;
+            permit = self.worker.clone().acquire_owned() => permit,
+            permit = self.callers.clone().acquire_owned() => permit,
+        };
+        permit.ok()
+    }
+
+    fn taken(&self) -> usize {
+        self.total.saturating_sub(self.callers.available_permits() + self.worker.available_permits())
     }
 }
 

@@ -44,7 +44,7 @@ pub fn engine(options: &Options) -> Result<Engine, LoadError> {
 /// A slot for each instance, tuned so that a call makes no system call for
 /// memory. Without it the engine loses throughput with a second thread.
 fn pool(options: &Options) -> PoolingAllocationConfig {
-    let instances = options.instances;
+    let instances = options.places();
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         .total_core_instances(instances.saturating_mul(CORE_INSTANCES))

@@ -59,7 +59,8 @@ pub struct Options {
     pub call_time: Duration,
     /// Time one host call (an agent run call, a lock) may take.
     pub host_call_time: Duration,
-    /// Instances at once; further calls queue.
+    /// Instances at once; further calls queue. Two at least, since the
+    /// background worker has some for itself.
     pub instances: u32,
     /// Folder for compiled code. Absent: compile at each start.
     pub cache: Option<PathBuf>,
@@ -75,6 +76,21 @@ impl Default for Options {
             instances: 64,
             cache: None,
         }
+    }
+}
+
+/// Calls that the background worker makes at once at most: its steps and a plan.
+const WORKER_CALLS: u32 = 17;
+
+impl Options {
+    /// Instances at once.
+    fn places(&self) -> u32 {
+        self.instances.max(2)
+    }
+
+    /// Those of them that only the background worker takes.
+    fn worker_places(&self) -> u32 {
+        (self.places() / 3).clamp(1, WORKER_CALLS)
     }
 }
 

@@ -185,7 +185,7 @@ impl Plugin {
         let _admitted = self.0.admit()?;
         let resting: Vec<_> = resting.into_iter().map(Into::into).collect();
         let ended: Vec<_> = ended.into_iter().map(Into::into).collect();
-        let mut call = self.0.instance("plan").await?;
+        let mut call = self.0.worker_instance("plan").await?;
         let guest = call.guest.agent_teams_plugin_worker();
         let answer = within(call.deadline, guest.call_plan(&mut call.store, &ended, sweep, &resting)).await;
         Ok(call.end(answer)??.into())
@@ -196,7 +196,7 @@ impl Plugin {
     pub async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
         let _admitted = self.0.admit()?;
         let permit = permit.to_owned();
-        let mut call = self.0.instance("advance").await?;
+        let mut call = self.0.worker_instance("advance").await?;
         let guest = call.guest.agent_teams_plugin_worker();
         let work = guest.call_advance(&mut call.store, &team.owner, &team.team, &permit);
         let answer = within(call.deadline, work).await;
@@ -207,7 +207,7 @@ impl Plugin {
     /// when repeated.
     pub async fn connect(&self, team: &TeamRef, runs: Capability) -> Result<(), CallError> {
         let _admitted = self.0.admit()?;
-        let mut call = self.0.instance("connect").await?;
+        let mut call = self.0.worker_instance("connect").await?;
         let runs = lend(&mut call.store, runs)?;
         let guest = call.guest.agent_teams_plugin_worker();
         let work = guest.call_connect(&mut call.store, &team.owner, &team.team, runs);

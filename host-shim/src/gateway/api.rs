@@ -93,6 +93,9 @@ pub trait AgentsApi: Send + Sync + 'static {
     fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError>;
     /// Reads the database; not to be called on an asynchronous thread.
     fn conversation(&self, user: &str, thread: &str, after: Option<u64>, limit: u32) -> Result<Transcript, RunError>;
+    /// Whether the user may have one more run at work by posting; `post` itself
+    /// decides it again. Reads the database, as above.
+    fn room(&self, user: &str) -> Result<(), RunError>;
     async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError>;
 }
 
@@ -109,6 +112,9 @@ impl AgentsApi for Arc<BuiltinAgents> {
     }
     fn conversation(&self, user: &str, thread: &str, after: Option<u64>, limit: u32) -> Result<Transcript, RunError> {
         BuiltinAgents::conversation(self, user, thread, after, limit)
+    }
+    fn room(&self, user: &str) -> Result<(), RunError> {
+        BuiltinAgents::room(self, user)
     }
     async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError> {
         BuiltinAgents::post(self, user, post).await

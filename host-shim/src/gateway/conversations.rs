@@ -8,7 +8,8 @@
 //! between), the answer says so and holds the dispatch's result. Both halves
 //! go by the message's id: repeating the request with the same `message_id`
 //! does what is still missing and nothing twice. Before the dispatch a busy
-//! conversation is refused, unless the message is in it already.
+//! conversation is refused, and so is a user with too many runs at work, unless
+//! the message is in the conversation already.
 //!
 //! **A new conversation** has an id made from the user and the message's id,
 //! so that a repeated request finds the conversation that the first one made.
@@ -28,7 +29,7 @@ use super::calls::blocking;
 use super::json::JsonObject;
 use super::{App, Problem};
 use crate::agents::builtin::Post;
-use crate::agents::runs::{Marker, RunError};
+use crate::agents::runs::{Marker, RunError, ThreadState};
 use crate::contract::{Caller, MentionMessage, MentionReference};
 
 /// The longest text of a message, in bytes.
@@ -102,6 +103,8 @@ pub(super) async fn begin(State(app): State<App>, caller: SignedIn, body: JsonOb
         let app = app.clone();
         async move {
             let runs = app.parts.agents.capability(&user).runs;
+            // Before the conversation is made: refused posts leave none behind.
+            refuse_without_room(&app, &user, &thread, &message.id).await?;
             let title: String =
                 message.text.lines().next().unwrap_or_default().trim().chars().take(MAX_TITLE).collect();
             match runs.create_thread(&thread, &agent, &title).await {
@@ -139,6 +142,7 @@ async fn deliver(app: &App, user: &str, thread: String, message: Message) -> Res
     let mut dispatched = None;
     if !message.mentions.is_empty() {
         refuse_if_busy(app, user, &thread, &message.id).await?;
+        refuse_without_room(app, user, &thread, &message.id).await?;
         let caller = Caller { thread: Some(thread.clone()), ..Caller::owner(user) };
         let mention =
             MentionMessage { id: message.id.clone(), text: message.text.clone(), references: message.mentions };
@@ -186,12 +190,30 @@ async fn refuse_if_busy(app: &App, user: &str, thread: &str, message_id: &str) -
     if known.conversation.active_run.is_none() {
         return Ok(());
     }
-    let marker = Marker { message_id: message_id.to_owned(), run: None };
-    match app.parts.agents.capability(user).runs.state(thread, Some(&marker)).await {
+    match around(app, user, thread, message_id).await {
         Ok(state) if !state.found && state.active_run.is_some() => Err(RunError::Busy(String::new()).into()),
         Ok(_) | Err(RunError::NotFound(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Refuses a post for which its user has no room, unless it was made before.
+async fn refuse_without_room(app: &App, user: &str, thread: &str, message_id: &str) -> Result<(), Problem> {
+    let room = {
+        let (app, user) = (app.clone(), user.to_owned());
+        blocking(move || Ok::<_, Problem>(app.parts.agents.room(&user))).await?
+    };
+    let Err(full) = room else { return Ok(()) };
+    match around(app, user, thread, message_id).await {
+        Ok(state) if state.found => Ok(()),
+        _ => Err(full.into()),
+    }
+}
+
+/// The conversation from this message on.
+async fn around(app: &App, user: &str, thread: &str, message_id: &str) -> Result<ThreadState, RunError> {
+    let marker = Marker { message_id: message_id.to_owned(), run: None };
+    app.parts.agents.capability(user).runs.state(thread, Some(&marker)).await
 }
 
 /// A human message as a client sends it.

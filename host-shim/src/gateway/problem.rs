@@ -15,7 +15,7 @@
 //! | unknown | 504; repeat the same call with the same key |
 //! | internal | 500 |
 //!
-//! 429 is the gateway's own: too many calls or streams of one user at once.
+//! 429: too many calls, streams or runs of one user at once.
 
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -153,6 +153,7 @@ impl From<RunError> for Problem {
                 "message_id_conflict",
                 "This message_id was used for another message. Send new content under a new message_id.",
             ),
+            RunError::TooMany(reason) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", reason).retry(5),
             RunError::Unavailable(reason) => {
                 tracing::warn!(%reason, "agents are unavailable");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "agents_unavailable", "Nothing happened; try again soon.")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use agent_teams_host::contract::TeamRef;
 use agent_teams_host::engine::Options;
 
 use crate::support::{Bench, ScriptedRuns, bench, capability, fault, options, until};
@@ -110,6 +111,27 @@ async fn a_call_that_finds_no_place_in_time_is_told_that_nothing_happened() {
     }
     assert!(busy > 0);
     assert_eq!(runs.entered.load(Ordering::SeqCst) + busy, 10, "nothing happened for those that were refused");
+    bench.assert_healthy().await;
+}
+
+#[tokio::test]
+async fn the_worker_never_waits_behind_callers() {
+    let long = Duration::from_secs(3600);
+    let bench =
+        bench(Options { instances: 2, call_time: Duration::from_millis(300), host_call_time: long, ..options() });
+    let runs = Arc::new(ScriptedRuns::default());
+    // Far more than can run; each keeps its place for its whole time, and those
+    // behind it are given up.
+    let calls: Vec<_> = (0..50).map(|_| bench.spawn(Some(capability("ann", &runs)), "run", "hang")).collect();
+    until(|| runs.entered.load(Ordering::SeqCst) > 0).await;
+    let team = TeamRef { owner: "ann".into(), team: "t".into() };
+    for _ in 0..20 {
+        bench.plugin.plan(Vec::new(), true, Vec::new()).await.unwrap();
+        bench.plugin.advance(&team, "").await.unwrap();
+    }
+    for call in calls {
+        fault(call.await.unwrap());
+    }
     bench.assert_healthy().await;
 }
 

@@ -131,6 +131,29 @@ async fn a_busy_conversation_is_refused_before_the_dispatch_but_a_repetition_is_
 }
 
 #[tokio::test]
+async fn without_room_for_a_run_nothing_is_dispatched_or_made_but_a_repetition_is_answered() {
+    let s = Server::start().await;
+    let token = s.token("ann").await;
+    let begin = async |id: &str| {
+        let body =
+            json!({ "agent": "writer", "message_id": id, "text": "x", "mentions": [{ "team": "t", "member": "a" }] });
+        s.post("/api/conversations").bearer(&token).json(&body).send().await
+    };
+    let first = begin("m1").await.json();
+    let calls = s.team.calls().len();
+    *s.agents.full.lock().unwrap() = true;
+    let refused = begin("m2").await;
+    assert_eq!(refused.refusal(), (429, "too_many_runs".into()));
+    assert!(refused.header("retry-after").is_some() && refused.json().get("facts").is_none(), "{refused:?}");
+    let thread = first["thread"].as_str().unwrap();
+    let refused = post(&s, &token, thread, &message("m3", &[("t", "a")])).send().await;
+    assert_eq!(refused.refusal(), (429, "too_many_runs".into()));
+    assert_eq!(s.team.calls().len(), calls, "nothing was dispatched");
+    assert_eq!(s.agents.threads().len(), 1, "and no conversation made");
+    assert_eq!(begin("m1").await.json()["run"], first["run"]);
+}
+
+#[tokio::test]
 async fn a_post_that_fails_after_the_dispatch_says_what_happened() {
     let s = Server::start().await;
     let token = s.token("ann").await;

@@ -141,6 +141,8 @@ pub struct FakeAgents {
     threads: Arc<Mutex<HashMap<String, Thread>>>,
     /// The error of the next post.
     pub fail_post: Arc<Mutex<Option<RunError>>>,
+    /// Whether every user has as many runs at work as may be.
+    pub full: Arc<Mutex<bool>>,
 }
 
 impl FakeAgents {
@@ -199,6 +201,9 @@ impl AgentsApi for FakeAgents {
         let more = messages.len() > limit as usize;
         messages.truncate(limit as usize);
         Ok(Transcript { conversation: card(id, thread), messages, more })
+    }
+    fn room(&self, _: &str) -> Result<(), RunError> {
+        if *self.full.lock().unwrap() { Err(RunError::TooMany("Wait for one.".into())) } else { Ok(()) }
     }
     async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError> {
         if let Some(error) = self.fail_post.lock().unwrap().take() {

@@ -95,18 +95,39 @@ impl Folder {
     }
 
     /// Starts `serve` and waits until it listens.
+    #[track_caller]
     pub fn serve(&self) -> Server {
-        let mut child = self
-            .command(&["--json", "serve"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
+        self.start().unwrap_or_else(|ended| panic!("it does not start: {}", ended.stderr))
+    }
+
+    /// The error document of a `serve` that must not start.
+    #[track_caller]
+    pub fn serve_refused(&self) -> Value {
+        match self.start() {
+            Err(ended) => ended.refused(3),
+            Ok(server) => panic!("it serves at {}", server.url()),
+        }
+    }
+
+    /// Where the server writes its log.
+    pub fn log(&self) -> PathBuf {
+        self.path().join("serve.log")
+    }
+
+    fn start(&self) -> Result<Server, Ended> {
+        let log = std::fs::File::create(self.log()).expect("a log");
+        let mut child =
+            self.command(&["--json", "serve"]).stdout(Stdio::piped()).stderr(log).spawn().expect("the program starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("a pipe");
         BufReader::new(stdout).read_line(&mut line).expect("a line");
+        if line.is_empty() {
+            let code = child.wait().expect("it ends").code();
+            let stderr = std::fs::read_to_string(self.log()).expect("UTF-8 on stderr");
+            return Err(Ended { code, stdout: line, stderr });
+        }
         let announced = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e} in {line:?}"));
-        Server { child, announced }
+        Ok(Server { child, announced })
     }
 }
 
@@ -132,6 +153,11 @@ pub struct Server {
 impl Server {
     pub fn url(&self) -> &str {
         self.announced["url"].as_str().expect("an address")
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.url().trim_start_matches("http://").parse().expect("an address")
     }
 
     /// Asks it to stop and waits until it has.

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::tables::{self, MessageRow, RunRow, Thread};
-use super::{BuiltinAgents, Signal, ids};
+use super::{Begin, BuiltinAgents, Signal, direct, ids};
 use crate::agents::runs::{
     AgentRuns, Cancellation, Input, Interrupt, InterruptAnswer, Marker, Message, Role, Run, RunError, RunStatus,
     ThreadState,
@@ -150,12 +150,12 @@ impl BuiltinAgents {
             input: input.clone(),
             key: key.to_owned(),
             digest,
-            direct,
+            direct: direct.then_some(self.max_direct_runs),
             checks,
         };
         let admitted = self.db.write(move |c| admission.decide(c)).await.map_err(write_failed)??;
         if admitted.spawn {
-            self.spawn(&admitted.run.id);
+            self.spawn(&admitted.run.id, Begin::Committed);
         }
         Ok(admitted.run.public(thread))
     }
@@ -189,7 +189,7 @@ impl BuiltinAgents {
         };
         let admitted = self.db.write(decide).await.map_err(write_failed)??;
         if admitted.spawn {
-            self.spawn(&admitted.run.id);
+            self.spawn(&admitted.run.id, Begin::Committed);
         }
         Ok(admitted.run.public(thread))
     }
@@ -238,7 +238,8 @@ struct Admission {
     input: Input,
     key: String,
     digest: String,
-    direct: bool,
+    /// A person speaks: how many such runs the user may have at work.
+    direct: Option<u32>,
     /// What was checked outside the transaction; counts after the key.
     checks: Result<(), RunError>,
 }
@@ -266,7 +267,12 @@ impl Admission {
                 return Ok(Err(RunError::Rejected("this question is not open any more".into())));
             }
         }
-        if self.input.answers.is_some() || self.direct {
+        if let Some(most) = self.direct
+            && let Err(e) = direct::room(c, &self.user, most)?
+        {
+            return Ok(Err(e));
+        }
+        if self.input.answers.is_some() || self.direct.is_some() {
             tables::set_open_question(c, thread.key, None)?;
         }
         let id = ids::id("run", &[&self.user, &self.thread, &self.key]);

@@ -6,6 +6,7 @@
 //! shutdown and between two steps alike (`run_loop`).
 
 mod commands;
+mod direct;
 mod files;
 mod ids;
 mod run_loop;
@@ -28,7 +29,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use tokio::sync::{OnceCell, broadcast, watch};
 
-use super::config::{AgentConfig, AgentsConfig, ModelConfig};
+use super::config::{AgentConfig, AgentsConfig, ConversationsConfig, ModelConfig};
 use super::providers::Model;
 use super::providers::openai::OpenAiModel;
 use super::providers::scripted::ScriptedModel;
@@ -74,6 +75,15 @@ enum Signal {
     Shutdown,
 }
 
+/// Why a run is given a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// A commit made it run.
+    Committed,
+    /// An earlier process left it.
+    Found,
+}
+
 /// A run that has a task in this process.
 struct LiveRun {
     serial: u64,
@@ -99,6 +109,9 @@ pub struct BuiltinAgents {
     component_tools: OnceCell<Vec<ToolDef>>,
     users: Arc<dyn UserDirectory>,
     workspaces: PathBuf,
+    /// Runs of one user at work at once, of those begun by posts.
+    max_direct_runs: u32,
+    recovered: direct::Recovered,
     live: Mutex<Live>,
     ended: broadcast::Sender<EndedRun>,
 }
@@ -125,13 +138,14 @@ impl BuiltinAgents {
             };
             models.insert(name, model);
         }
-        Self::with_models(db, config.agents, models, tools, users, workspaces)
+        Self::with_models(db, config.agents, &config.conversations, models, tools, users, workspaces)
     }
 
     /// The same with models that the caller has made, by name.
     pub fn with_models(
         db: Database,
         agents: Vec<AgentConfig>,
+        conversations: &ConversationsConfig,
         models: HashMap<String, Arc<dyn Model>>,
         tools: Arc<dyn ToolHost>,
         users: Arc<dyn UserDirectory>,
@@ -146,6 +160,8 @@ impl BuiltinAgents {
             component_tools: OnceCell::new(),
             users,
             workspaces,
+            max_direct_runs: conversations.max_runs_per_user,
+            recovered: direct::Recovered::new(conversations.max_runs_per_user),
             live: Mutex::default(),
             ended: broadcast::channel(EVENTS).0,
         }))
@@ -172,7 +188,7 @@ impl BuiltinAgents {
                     Ok(())
                 })
                 .await?;
-            self.spawn(&run.id);
+            self.spawn(&run.id, Begin::Found);
         }
         Ok(())
     }
@@ -236,8 +252,8 @@ impl BuiltinAgents {
 
     /// Gives a run a task, unless the host is stopping: then `recover` of the
     /// next process does.
-    fn spawn(self: &Arc<Self>, run: &str) {
-        let (signal, told) = watch::channel(Signal::Go);
+    fn spawn(self: &Arc<Self>, run: &str, begin: Begin) {
+        let (signal, mut told) = watch::channel(Signal::Go);
         let (ending, done) = watch::channel(());
         let serial = {
             let mut live = self.lock();
@@ -253,6 +269,7 @@ impl BuiltinAgents {
         };
         let (agents, run) = (self.clone(), run.to_owned());
         tokio::spawn(async move {
+            let _place = if begin == Begin::Found { agents.recovered_place(&run, &mut told).await } else { None };
             let work = tokio::spawn(agents.clone().drive(run.clone(), told));
             if work.await.is_err() {
                 tracing::error!(run, "the task of a run panicked");

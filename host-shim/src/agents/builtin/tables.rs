@@ -136,6 +136,36 @@ pub fn open_runs(c: &Connection) -> Sql<Vec<RunRow>> {
         .collect()
 }
 
+/// How keys begin of runs that a person starts by posting to a conversation.
+pub const DIRECT: &str = "post:";
+
+/// That a run (alias `r`) is a direct one at work, as a condition: one that
+/// has stopped to wait for a person is not at work.
+fn direct_at_work() -> String {
+    format!("r.ended_ms IS NULL AND r.status = 'running' AND r.key GLOB '{DIRECT}*'")
+}
+
+/// How many direct runs of this user are at work.
+pub fn direct_runs(c: &Connection, owner: &str) -> Sql<u32> {
+    c.prepare_cached(&format!(
+        "SELECT count(*) FROM agent_runs r JOIN agent_threads t ON t.key = r.thread
+         WHERE {} AND t.owner = ?",
+        direct_at_work()
+    ))?
+    .query_row([owner], |row| row.get(0))
+}
+
+/// Whose direct run this is. None: it is none, or it is not at work.
+pub fn direct_owner(c: &Connection, run: &str) -> Sql<Option<String>> {
+    c.prepare_cached(&format!(
+        "SELECT t.owner FROM agent_runs r JOIN agent_threads t ON t.key = r.thread
+         WHERE {} AND r.id = ?",
+        direct_at_work()
+    ))?
+    .query_row([run], |row| row.get(0))
+    .optional()
+}
+
 /// Makes the run and makes it the active one of its conversation.
 pub fn insert_run(c: &Connection, id: &str, thread: i64, key: &str, message: i64) -> Sql<()> {
     c.execute(

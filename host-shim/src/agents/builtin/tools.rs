@@ -11,7 +11,7 @@ use super::tables::StoredQuestion;
 use crate::agents::config::AgentConfig;
 use crate::contract::{CallError, Refusal, ToolDef};
 
-pub const CLARIFY: &str = "ask_clarification";
+pub const CLARIFY: &str = crate::agents::config::ASK;
 
 /// Bytes stored of one tool result; a longer one is cut with a mark.
 pub const MAX_RESULT: usize = 32 * 1024;

@@ -82,8 +82,9 @@ impl BuiltinAgents {
         found.map_err(unavailable)?.ok_or_else(super::commands::no_thread)
     }
 
-    /// Posts a human message and starts a run with it. `message_id` is the
-    /// idempotency key: the same post again answers the same. With `thread`
+    /// Posts a human message and starts a run with it, if the user may have one
+    /// more at work. `message_id` is the idempotency key: the same post again
+    /// answers the same. With `thread`
     /// absent a new conversation is made, or found again. An open question of
     /// the conversation is closed: the person has spoken there directly.
     pub async fn post(self: &std::sync::Arc<Self>, user: &str, post: Post) -> Result<Posted, RunError> {
@@ -98,7 +99,7 @@ impl BuiltinAgents {
                 id
             }
         };
-        let key = format!("post:{}", post.message_id);
+        let key = format!("{}{}", tables::DIRECT, post.message_id);
         let provenance = serde_json::json!({"kind": "person", "user": user}).to_string();
         let input = Input { message_id: post.message_id, text: post.text, answers: None, provenance };
         let run = self.start(user, &thread, &input, &key, true).await?;

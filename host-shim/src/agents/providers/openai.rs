@@ -1,6 +1,5 @@
 //! An OpenAI-compatible chat-completions endpoint.
 
-use std::sync::Once;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::reply::{Assembler, MAX_REPLY, SseLines, parse_json};
 use super::{Model, ModelError, ModelMessage, ModelReply, ModelRequest};
 use crate::agents::config::OpenAiConfig;
+use crate::outbound;
 
 /// Bytes of an error reply that are looked at.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -35,19 +35,15 @@ enum Attempt {
 }
 
 impl OpenAiModel {
-    /// Fails only if the machine's TLS set-up cannot be read.
+    /// Fails only if the address is none, or the machine's TLS set-up cannot
+    /// be read.
     pub fn new(config: OpenAiConfig) -> anyhow::Result<Self> {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            // Fails only if another part of the process chose one before: fine.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
-        let client = reqwest::Client::builder()
+        let url = format!("{}/chat/completions", config.base_url.trim_end_matches('/'));
+        let client = outbound::client_for(&url.parse()?)
             .connect_timeout(Duration::from_secs(10))
             // A redirect could carry the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        let url = format!("{}/chat/completions", config.base_url.trim_end_matches('/'));
         Ok(Self { config, url, client })
     }
 

@@ -104,7 +104,7 @@ impl From<RunError> for Error {
             RunError::Busy(why) => Self::Busy(why),
             RunError::Rejected(why) => Self::Rejected(why),
             RunError::KeyConflict => Self::KeyConflict,
-            RunError::Unavailable(why) => Self::Unavailable(why),
+            RunError::Unavailable(why) | RunError::TooMany(why) => Self::Unavailable(why),
             RunError::TimedOut => Self::TimedOut,
             RunError::Other(why) => Self::Other(why),
         }

@@ -34,6 +34,9 @@ impl AgentsApi for Agents {
     fn conversation(&self, _: &str, _: &str, _: Option<u64>, _: u32) -> Result<Transcript, RunError> {
         Err(RunError::NotFound("there is none".into()))
     }
+    fn room(&self, _user: &str) -> Result<(), RunError> {
+        Ok(())
+    }
     async fn post(&self, _user: &str, _post: Post) -> Result<Posted, RunError> {
         Err(RunError::Rejected("nobody reads it".into()))
     }

@@ -2,6 +2,7 @@
 //! do, on a real database in a temporary folder.
 
 mod approvals;
+mod direct;
 mod growth;
 mod loop_rules;
 mod openai;
@@ -17,11 +18,14 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
 use super::{BuiltinAgents, ToolHost, UserDirectory};
-use crate::agents::config::AgentConfig;
+use crate::agents::config::{AgentConfig, ConversationsConfig};
 use crate::agents::providers::{Finish, Model, ModelError, ModelReply, ModelRequest, RawCall};
 use crate::agents::runs::{AgentRuns, Input, Run, RunError, RunStatus, ThreadState};
 use crate::contract::{CallError, Caller, EndedRun, ErrorKind, Refusal, ToolDef};
 use crate::storage::database::Database;
+
+/// Direct runs of one user at once in these tests.
+pub const MAX_DIRECT: u32 = 3;
 
 /// What the fake model or tool does.
 pub enum Act<T, E> {
@@ -145,6 +149,7 @@ impl World {
         let agents = BuiltinAgents::with_models(
             db.clone(),
             agents,
+            &ConversationsConfig { max_runs_per_user: MAX_DIRECT },
             models,
             tools.clone(),
             disabled.clone(),

@@ -1,0 +1,12 @@
+//! The host at its edges: what a user, a stranger on the same machine, a full
+//! disk or a typing error must not be able to do. The real program, or its
+//! whole server in this process, over real HTTP.
+
+#[path = "../http_gateway/client.rs"]
+mod client;
+mod direct;
+mod endpoint;
+mod names;
+#[path = "../program/mod.rs"]
+mod program;
+mod proxy;
