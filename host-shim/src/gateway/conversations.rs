@@ -29,7 +29,7 @@ use super::calls::blocking;
 use super::json::JsonObject;
 use super::{App, Problem};
 use crate::agents::builtin::Post;
-use crate::agents::runs::{Marker, RunError, ThreadState};
+use crate::agents::runs::{Cancellation, Marker, RunError, ThreadState};
 use crate::contract::{Caller, MentionMessage, MentionReference};
 
 /// The longest text of a message, in bytes.
@@ -133,6 +133,37 @@ pub(super) async fn post(
     let work = {
         let app = app.clone();
         async move { deliver(&app, &user, thread, message).await }
+    };
+    app.calls.run::<_, Problem, _>(caller.user(), work).await.map(Json)
+}
+
+/// `POST /api/conversations/{thread}/stop {run}`: ends the run that is at work
+/// in the conversation, or that waits there for an approval, which is then
+/// withdrawn. It is named, so that a late press ends no other. A run that has
+/// ended already stays as it is.
+pub(super) async fn stop(
+    State(app): State<App>,
+    caller: SignedIn,
+    thread: Result<Path<String>, PathRejection>,
+    body: JsonObject,
+) -> Result<Json<Value>, Problem> {
+    let thread = thread_id(thread)?;
+    only_members(&body, &["run"])?;
+    let run = text(&body.members, "run", MAX_ID)?;
+    let runs = app.parts.agents.capability(caller.user()).runs;
+    let work = async move {
+        match runs.cancel(&thread, &run).await {
+            Ok(cancelled) => Ok(json!({ "thread": thread, "run": run, "stopped": cancelled == Cancellation::Stopped })),
+            Err(RunError::NotFound(_)) => Err(Problem {
+                field: Some("run".into()),
+                ..Problem::new(
+                    StatusCode::NOT_FOUND,
+                    "run_not_found",
+                    "No conversation of yours has this run. Read the conversation: it names the run that can be stopped.",
+                )
+            }),
+            Err(error) => Err(error.into()),
+        }
     };
     app.calls.run::<_, Problem, _>(caller.user(), work).await.map(Json)
 }

@@ -127,6 +127,7 @@ fn router(parts: Parts, server: &Server, limits: Limits, local: SocketAddr, stop
         .route("/api/conversations", get(conversations::list).post(conversations::begin))
         .route("/api/conversations/{thread}", get(conversations::read))
         .route("/api/conversations/{thread}/messages", post(conversations::post))
+        .route("/api/conversations/{thread}/stop", post(conversations::stop))
         .route("/api/events", get(events::stream))
         .route("/api/me", get(auth::me))
         .route("/api/sign-in", post(auth::sign_in))

@@ -214,7 +214,7 @@ impl Step<'_> {
 /// and changed nothing.
 fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
     let before = job.phase.clone();
-    let waiting = matches!((&before, seen), (Phase::Waiting { .. }, Seen::Later { .. }));
+    let waiting = matches!((&before, seen), (Phase::Waiting { .. }, Seen::Later { .. } | Seen::Ended { .. }));
     if !before.holds_slot() && !waiting {
         return Ok(false);
     }

@@ -273,8 +273,12 @@ pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> Found {
 /// Asks the host about a job that is under way, or that waits for an answer.
 pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
     match &job.phase {
-        Phase::Waiting { wait, .. } => match runs.state(&job.thread, None) {
-            Ok(state) if !still_open(wait, &state) => later("clarification_changed", CHANGED, false),
+        Phase::Waiting { run, wait } => match runs.state(&job.thread, None) {
+            Ok(state) if !still_open(wait, &state) => match runs.get(&job.thread, run) {
+                // Somebody has ended it in the conversation: no answer can come.
+                Ok(found) if found.status == RunStatus::Cancelled => look(runs, job, &found),
+                _ => later("clarification_changed", CHANGED, false),
+            },
             Err(error @ RunError::Denied(_)) => cannot_ask(job, &error),
             // What it waits for is a person; the host may be asked another time.
             _ => Seen::Nothing,

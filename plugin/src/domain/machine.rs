@@ -73,7 +73,7 @@ pub fn step(phase: &Phase, event: Event) -> Option<Phase> {
         (P::Unknown { cancel: false, .. }, E::Asked { run, wait }) => P::Waiting { run, wait },
 
         (P::Queued | P::Starting | P::Running { .. } | P::Answered { .. } | P::Resuming { .. }, E::Failed) => P::Failed,
-        (P::Unknown { cancel: false, .. }, E::Failed) => P::Failed,
+        (P::Waiting { .. } | P::Unknown { cancel: false, .. }, E::Failed) => P::Failed,
         (frozen, E::SettleFailed) if frozen.holds_slot() => P::Failed,
         (P::Unknown { run, answer: Some(answer), .. }, E::SettleRetry) => {
             P::Resuming { run: asker(&answer, run), answer }

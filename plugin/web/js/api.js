@@ -66,6 +66,8 @@ export const conversation = (thread, after) =>
   call(`api/conversations/${encodeURIComponent(thread)}?limit=200${after === undefined ? '' : `&after=${after}`}`);
 export const say = (thread, messageId, text) =>
   call(`api/conversations/${encodeURIComponent(thread)}/messages`, { body: { message_id: messageId, text } });
+/** Ends the run that is at work in a conversation, or that waits there for an approval. */
+export const stopRun = (thread, run) => call(`api/conversations/${encodeURIComponent(thread)}/stop`, { body: { run } });
 
 /** A new id. `crypto.randomUUID` is missing outside secure contexts. */
 export function newId() {

@@ -355,6 +355,8 @@ export default {
   'talk.result': 'Tool result',
   'talk.provenance': 'Where it comes from',
   'talk.working': '{name} is working…',
+  'talk.waiting': '{name} waits for an approval.',
+  'talk.stop': 'Stop this run',
 
   'time.yesterday': 'yesterday {clock}',
   'time.seconds': ({ n }) => `${n} s`,

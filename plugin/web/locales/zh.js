@@ -365,6 +365,8 @@ export default {
   'talk.result': '工具结果',
   'talk.provenance': '来源',
   'talk.working': '{name} 正在工作…',
+  'talk.waiting': '{name} 正在等待批准。',
+  'talk.stop': '停止此运行',
 
   'time.yesterday': '昨天 {clock}',
   'time.seconds': '{n} 秒',

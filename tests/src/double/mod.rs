@@ -247,6 +247,15 @@ impl Double {
         }
     }
 
+    /// Somebody ends the run that stopped at interrupts, in the conversation.
+    pub fn stop_outside(&self, thread: &str) {
+        let mut inner = self.inner();
+        if let Some(run) = inner.interrupted(thread) {
+            inner.threads.entry(thread.into()).and_modify(|thread| thread.interrupts.clear());
+            inner.end(&run, Turn::Cancelled);
+        }
+    }
+
     /// An interrupt opens in the conversation, at a checkpoint of its own.
     pub fn open_interrupt(&self, thread: &str, id: &str, value: &str) {
         let mut inner = self.inner();

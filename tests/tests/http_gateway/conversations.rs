@@ -131,6 +131,26 @@ async fn a_busy_conversation_is_refused_before_the_dispatch_but_a_repetition_is_
 }
 
 #[tokio::test]
+async fn the_run_of_a_conversation_can_be_stopped_by_its_name_and_by_its_owner_alone() {
+    let s = Server::start().await;
+    let (ann, bob) = (s.token("ann").await, s.token("bob").await);
+    s.agents.add_thread("ann", "c1");
+    s.agents.threads().get_mut("c1").unwrap().active_run = Some("r1".into());
+    let stop = async |token: &str, run: &str| {
+        s.post("/api/conversations/c1/stop").bearer(token).json(&json!({ "run": run })).send().await
+    };
+    let refused = stop(&bob, "r1").await;
+    assert_eq!(refused.refusal(), (404, "run_not_found".into()));
+    assert_eq!(stop(&ann, "r0").await.json(), refused.json());
+    assert!(s.agents.threads()["c1"].active_run.is_some());
+    assert_eq!(stop(&ann, "r1").await.json(), json!({ "thread": "c1", "run": "r1", "stopped": true }));
+    assert!(s.agents.threads()["c1"].active_run.is_none());
+    let unknown =
+        s.post("/api/conversations/c1/stop").bearer(&ann).json(&json!({ "run": "r", "now": true })).send().await;
+    assert_eq!(unknown.status, 400);
+}
+
+#[tokio::test]
 async fn without_room_for_a_run_nothing_is_dispatched_or_made_but_a_repetition_is_answered() {
     let s = Server::start().await;
     let token = s.token("ann").await;

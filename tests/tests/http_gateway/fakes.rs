@@ -229,6 +229,7 @@ fn card(id: &str, thread: &Thread) -> Conversation {
         title: thread.title.clone(),
         created_at: "2026-01-01T00:00:00Z".into(),
         active_run: thread.active_run.clone(),
+        waiting_run: None,
     }
 }
 
@@ -277,7 +278,13 @@ impl AgentRuns for FakeRuns {
     async fn get(&self, _: &str, _: &str) -> Result<Run, RunError> {
         unreachable!("the gateway reads no run")
     }
-    async fn cancel(&self, _: &str, _: &str) -> Result<Cancellation, RunError> {
-        unreachable!("the gateway cancels nothing")
+    async fn cancel(&self, id: &str, run: &str) -> Result<Cancellation, RunError> {
+        let mut threads = self.agents.threads();
+        let thread = threads.get_mut(id).filter(|t| t.owner == self.user).ok_or_else(not_found)?;
+        if thread.active_run.as_deref() != Some(run) {
+            return Err(not_found());
+        }
+        thread.active_run = None;
+        Ok(Cancellation::Stopped)
     }
 }

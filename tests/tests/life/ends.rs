@@ -20,6 +20,7 @@ both!(
     a_refused_clarification_waits_again,
     a_refused_answer_follows_the_one_that_came_first,
     a_refused_answer_to_what_is_gone_ends_the_job,
+    a_run_that_is_ended_in_its_conversation_ends_the_job_that_waits,
     a_lost_answer_is_never_called_cancelled_while_its_run_may_live,
     a_cancel_that_became_unknown_stays_a_cancel,
     an_answer_is_sent_again_as_the_answer,
@@ -267,6 +268,16 @@ fn a_refused_answer_to_what_is_gone_ends_the_job(w: World) {
     let shown = w.job(&team, &job);
     assert_eq!(shown["status"], "failed", "{shown}");
     assert_eq!(shown["error"]["code"], "question_withdrawn");
+    takes_other_work(&w, &team);
+}
+
+fn a_run_that_is_ended_in_its_conversation_ends_the_job_that_waits(w: World) {
+    let (team, job) = waiting(&w);
+    w.double.stop_outside(team.thread(0));
+    w.work();
+    let shown = w.job(&team, &job);
+    assert_eq!(shown["status"], "failed", "{shown}");
+    assert_eq!(shown["error"]["code"], "run_cancelled");
     takes_other_work(&w, &team);
 }
 

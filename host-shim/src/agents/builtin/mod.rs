@@ -296,6 +296,8 @@ pub struct Conversation {
     /// RFC 3339.
     pub created_at: String,
     pub active_run: Option<String>,
+    /// The run that has stopped to wait for a person's approval. Absent: none.
+    pub waiting_run: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -16,15 +16,17 @@ fn unavailable(e: anyhow::Error) -> RunError {
 
 fn conversation(c: &rusqlite::Connection, thread: Thread) -> anyhow::Result<Conversation> {
     let run = match &thread.active_run {
-        Some(id) => tables::run(c, id)?.filter(|r| r.status == RunStatus::Running).map(|r| r.id),
+        Some(id) => tables::run(c, id)?,
         None => None,
     };
+    let with = |status| run.as_ref().filter(|run| run.status == status).map(|run| run.id.clone());
     Ok(Conversation {
         id: thread.id,
         agent: thread.agent,
         title: thread.title,
         created_at: rfc3339(thread.created_ms),
-        active_run: run,
+        active_run: with(RunStatus::Running),
+        waiting_run: with(RunStatus::Interrupted),
     })
 }
 

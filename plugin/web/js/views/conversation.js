@@ -1,7 +1,7 @@
 // A member's conversation as the host keeps it, and a message of one's own.
 
 import { html, live, nothing, repeat } from '../../vendor/lit-html.js';
-import { ApiError, conversation as read, newId, say } from '../api.js';
+import { ApiError, conversation as read, newId, say, stopRun } from '../api.js';
 import { load, save } from '../drafts.js';
 import { language, t } from '../i18n.js';
 import { markdown } from '../markdown.js';
@@ -143,6 +143,29 @@ async function post(thread) {
   refreshConversation();
 }
 
+async function stop(thread, run) {
+  shown.stopping = run;
+  shown.postError = null;
+  update();
+  try {
+    await stopRun(thread, run);
+  } catch (error) {
+    shown.postError = error;
+  }
+  shown.stopping = null;
+  update();
+  refreshConversation();
+}
+
+/** The run that is at work or waits for an approval, which can be stopped by itself where no job of a team is cancelled for it. */
+function atWork(thread, title) {
+  const { active_run: active, waiting_run: waiting } = shown.facts;
+  const run = active ?? waiting;
+  if (!run) return nothing;
+  return html`<div class="at-work"><p class="status ${active ? 'busy' : 'ask'}" role="status"><span class="dot"></span>${t(active ? 'talk.working' : 'talk.waiting', { name: plain(title) })}</p>
+    ${button(t('talk.stop'), () => stop(thread, run), { kind: 'danger', icon: 'close', disabled: shown.stopping === run })}</div>`;
+}
+
 export function conversation() {
   const { thread } = state.route;
   const place = memberOf(thread);
@@ -156,13 +179,13 @@ export function conversation() {
     <h1 dir="auto">${said(title)}</h1><p class="lede">${t('talk.lede')} <span class="faint">${said(shown.facts.agent)}</span></p>
     ${shown.error ? alertBox('bad', why(shown.error), button(t('retry'), refreshConversation)) : nothing}
     ${shown.messages.length ? html`<h2 class="off-screen">${t('talk.messages')}</h2><ol class="messages" aria-label=${t('talk.messages')}>${repeat(shown.messages, (message) => message.number, (message) => messageRow(message, place))}</ol>` : empty(t('talk.empty'), t('talk.emptyText'))}
-    ${shown.facts.active_run ? html`<p class="status busy" role="status"><span class="dot"></span>${t('talk.working', { name: plain(title) })}</p>` : nothing}
+    ${atWork(thread, title)}
     <section class="composer" aria-label=${t('talk.say')}>
       ${place ? html`<p class="faint">${t('talk.caution')} <a href=${back}>${t('talk.useTeam')}</a></p>` : nothing}
       <div class="field-frame"><textarea id="talk-text" rows="2" dir="auto" aria-label=${t('talk.say')} placeholder=${t('talk.say')} .value=${live(draft.text)}
         @input=${(event) => { save(draftName(thread), event.target.value ? { ...draft, text: event.target.value } : null); update(); }}
         @keydown=${(event) => { if (!event.isComposing && event.keyCode !== 229 && (event.metaKey || event.ctrlKey) && event.key === 'Enter') { event.preventDefault(); post(thread); } }}></textarea></div>
       ${shown.postError ? alertBox('bad', why(shown.postError)) : nothing}
-      <div class="composer-foot"><span class="grow"></span>${button(t('composer.send'), () => post(thread), { kind: 'primary', disabled: Boolean(shown.posting) || !fold(draft.text).trim() || Boolean(shown.facts.active_run) })}</div>
+      <div class="composer-foot"><span class="grow"></span>${button(t('composer.send'), () => post(thread), { kind: 'primary', disabled: Boolean(shown.posting) || !fold(draft.text).trim() || Boolean(shown.facts.active_run ?? shown.facts.waiting_run) })}</div>
     </section></div>`;
 }
