@@ -1,8 +1,16 @@
 //! `cargo verify`: everything that must hold before a change is merged, in one
 //! command, with live output. Every check runs, also after one has failed;
 //! nothing is skipped in silence. The last line counts them.
+//!
+//! ```text
+//! cargo verify                    what every change must pass
+//! cargo verify --long             that, thousands of seeds, the measurements and all mutations
+//! cargo verify --mutations        the mutations alone; of these names: --mutations slot round
+//! cargo verify --mutations -- --from 5000      arguments after -- are given to the simulation
+//! ```
 
 mod licences;
+mod mutations;
 mod tree;
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -31,7 +39,7 @@ impl Count {
 type Check = fn(&Path) -> Result<Count>;
 
 /// In the order in which they run: what fails fast goes first.
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: &[(&str, Check)] = &[
     ("wasm target", wasm_target),
     ("formatting", formatting),
     ("file lengths", tree::lengths),
@@ -42,12 +50,61 @@ const CHECKS: [(&str, Check); 8] = [
     ("tests", tests),
 ];
 
+/// What takes too long for every change.
+const LONG: &[(&str, Check)] = &[
+    ("simulation", simulation),
+    ("measurements", measurements),
+    ("mutations", |root| mutations::check(root, &mutations::Choice::default())),
+];
+
+/// Seeds of the long simulation.
+const SEEDS: &str = "3000";
+
+/// What the arguments ask for.
+enum Asked {
+    Checks { long: bool },
+    Mutations(mutations::Choice),
+}
+
+fn asked(arguments: &[String]) -> Result<Asked, String> {
+    match arguments {
+        [] => Ok(Asked::Checks { long: false }),
+        [long] if long == "--long" => Ok(Asked::Checks { long: true }),
+        [mutations, rest @ ..] if mutations == "--mutations" => {
+            let (names, arguments) = match rest.iter().position(|argument| argument == "--") {
+                Some(end) => (&rest[..end], &rest[end + 1..]),
+                None => (rest, &[][..]),
+            };
+            Ok(Asked::Mutations(mutations::Choice { names: names.to_vec(), arguments: arguments.to_vec() }))
+        }
+        _ => {
+            Err("cargo verify takes --long, or --mutations [NAME…] [-- ARGUMENTS OF THE SIMULATION], or nothing".into())
+        }
+    }
+}
+
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asked = match asked(&arguments) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            eprintln!("{wrong}");
+            return ExitCode::from(2);
+        }
+    };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = root.canonicalize().unwrap_or(root);
     let begun = Instant::now();
+    let chosen = |choice: mutations::Choice| move |root: &Path| mutations::check(root, &choice);
+    let checks: Vec<(&str, Box<dyn Fn(&Path) -> Result<Count>>)> = match asked {
+        Asked::Checks { long } => {
+            let more = if long { LONG } else { &[] };
+            CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Box<dyn Fn(&Path) -> _>)).collect()
+        }
+        Asked::Mutations(choice) => vec![("mutations", Box::new(chosen(choice)))],
+    };
     let mut rows: Vec<(&str, Result<Count>, Duration)> = Vec::new();
-    for (name, check) in CHECKS {
+    for (name, check) in checks {
         println!("\n== {name}");
         let _ = std::io::stdout().flush();
         let start = Instant::now();
@@ -142,8 +199,26 @@ fn clippy_component(root: &Path) -> Result<Count> {
 /// outside the component, HTTP, the command line and the kill tests. One
 /// command, since another choice of packages would build other features.
 fn tests(root: &Path) -> Result<Count> {
+    run_tests(root, &[])
+}
+
+/// The tests that must be asked for: they measure.
+fn measurements(root: &Path) -> Result<Count> {
+    run_tests(root, &["--", "--ignored", "--nocapture", "--test-threads", "1"])
+}
+
+/// Thousands of seeds of the simulation.
+fn simulation(root: &Path) -> Result<Count> {
+    let mut simulation = cargo(root);
+    simulation.args(["run", "--release", "--package", "agent-teams-sim", "--", "--seeds", SEEDS, "--all"]);
+    run(&mut simulation)?;
+    Ok(Count::check(format!("{SEEDS} seeds, nothing broken")))
+}
+
+fn run_tests(root: &Path, arguments: &[&str]) -> Result<Count> {
     let mut child = cargo(root)
         .args(["test", "--release", "--workspace", "--no-fail-fast"])
+        .args(arguments)
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start cargo")?;
@@ -196,6 +271,16 @@ impl Seen {
 #[cfg(test)]
 mod unit {
     use super::*;
+
+    #[test]
+    fn arguments_say_what_is_checked() {
+        let asked = |arguments: &[&str]| asked(&arguments.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>());
+        assert!(matches!(asked(&[]), Ok(Asked::Checks { long: false })));
+        assert!(matches!(asked(&["--long"]), Ok(Asked::Checks { long: true })));
+        let Ok(Asked::Mutations(choice)) = asked(&["--mutations", "slot", "--", "--from", "9"]) else { panic!() };
+        assert_eq!((choice.names, choice.arguments), (vec!["slot".to_owned()], vec!["--from".into(), "9".into()]));
+        assert!(asked(&["--quick"]).is_err());
+    }
 
     #[test]
     fn results_are_counted() {
