@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::auth::SignedIn;
-use super::json::JsonObject;
+use super::auth::{Admitted, SignedIn};
+use super::json::{MAX_BODY, Unread};
 use super::{App, Problem};
 use crate::contract::Caller;
 
@@ -17,10 +17,15 @@ use crate::contract::Caller;
 /// has a bound of its own below it.
 const MAX_QUERY: usize = 1000;
 
+/// How the names of actions begin that take over a whole document, and the
+/// largest body of one.
+const IMPORTS: &str = "import_";
+const MAX_IMPORT: usize = 8 << 20;
+
 /// `GET …/actions`: what can be done, with JSON Schemas.
-pub(super) async fn list(State(app): State<App>, caller: SignedIn) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(State(app): State<App>, call: Admitted) -> Result<Json<Value>, Problem> {
     let team = app.parts.team.clone();
-    let actions = app.calls.run(caller.user(), async move { team.actions().await }).await?;
+    let actions = call.turn.run(async move { team.actions().await }).await?;
     let actions: Vec<Value> = actions
         .into_iter()
         .map(|action| {
@@ -39,9 +44,9 @@ pub(super) async fn list(State(app): State<App>, caller: SignedIn) -> Result<Jso
 /// was sent, the answer to the client as it was given.
 pub(super) async fn call(
     State(app): State<App>,
-    caller: SignedIn,
+    Admitted { caller, turn }: Admitted,
     action: Result<Path<String>, PathRejection>,
-    body: JsonObject,
+    body: Unread,
 ) -> Result<Response, Problem> {
     let named = |name: &str| {
         !name.is_empty()
@@ -51,11 +56,11 @@ pub(super) async fn call(
     let action = action.ok().map(|Path(name)| name).filter(|name| named(name)).ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "unknown_action", "There is no such action; list them with GET.")
     })?;
+    let payload = body.text(if action.starts_with(IMPORTS) { MAX_IMPORT } else { MAX_BODY }).await?;
     let team = app.parts.team.clone();
     let runs = app.parts.agents.capability(caller.user());
     let who = Caller::owner(caller.user());
-    let answer =
-        app.calls.run(caller.user(), async move { team.call_action(who, runs, &action, &body.text).await }).await?;
+    let answer = turn.run(async move { team.call_action(who, runs, &action, &payload).await }).await?;
     Ok(json_text(answer))
 }
 
@@ -72,21 +77,21 @@ struct MentionQuery {
 }
 
 /// `GET …/mentions?query=`: at most 16 members whose names match.
-pub(super) async fn mentions(State(app): State<App>, caller: SignedIn, uri: Uri) -> Result<Json<Value>, Problem> {
+pub(super) async fn mentions(State(app): State<App>, call: Admitted, uri: Uri) -> Result<Json<Value>, Problem> {
     let MentionQuery { query } = query_of(&uri)?;
     if query.chars().count() > MAX_QUERY {
         return Err(Problem::invalid("too_long", "Search for fewer characters.", "query"));
     }
     let team = app.parts.team.clone();
-    let who = Caller::owner(caller.user());
-    let hits = app.calls.run(caller.user(), async move { team.search_mentions(who, &query).await }).await?;
+    let who = Caller::owner(call.user());
+    let hits = call.turn.run(async move { team.search_mentions(who, &query).await }).await?;
     Ok(Json(json!({ "mentions": hits })))
 }
 
 /// `GET …/tools`: the tools that members have, with JSON Schemas.
-pub(super) async fn tools(State(app): State<App>, caller: SignedIn) -> Result<Json<Value>, Problem> {
+pub(super) async fn tools(State(app): State<App>, call: Admitted) -> Result<Json<Value>, Problem> {
     let team = app.parts.team.clone();
-    let tools = app.calls.run(caller.user(), async move { team.tools().await }).await?;
+    let tools = call.turn.run(async move { team.tools().await }).await?;
     let tools: Vec<Value> = tools
         .into_iter()
         .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema }))

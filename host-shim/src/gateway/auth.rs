@@ -7,10 +7,14 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
-use super::json::JsonObject;
+use super::calls::Turn;
+use super::json::{MAX_BODY, Unread};
 use super::{App, PAGE_PATH, Problem};
 use crate::config::Origin;
 use crate::users::{AuthError, Identity, SESSION_LIFETIME_MS, Via};
+
+/// The largest body of a sign-in, in bytes; anybody may send one.
+const MAX_SIGN_IN: usize = 4 * 1024;
 
 /// An authenticated caller. As an argument of a handler it refuses everybody
 /// else before the body is looked at.
@@ -40,6 +44,29 @@ impl FromRequestParts<App> for SignedIn {
             return Err(origin_required());
         }
         Ok(Self(identity))
+    }
+}
+
+/// A signed-in caller whose call has its place among the user's calls. Before it
+/// has, nothing of the body is read.
+pub(super) struct Admitted {
+    pub(super) caller: SignedIn,
+    pub(super) turn: Turn,
+}
+
+impl Admitted {
+    pub(super) fn user(&self) -> &str {
+        self.caller.user()
+    }
+}
+
+impl FromRequestParts<App> for Admitted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = SignedIn::from_request_parts(parts, app).await?;
+        let turn = app.calls.enter(caller.user()).await?;
+        Ok(Self { caller, turn })
     }
 }
 
@@ -98,16 +125,16 @@ pub(super) async fn me(caller: SignedIn) -> Json<serde_json::Value> {
 
 /// `POST /api/sign-in {"secret": …}`: exchanges the secret of a sign-in link
 /// for a session. It works once.
-pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: JsonObject) -> Result<Response, Problem> {
+pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Unread) -> Result<Response, Problem> {
     // Nobody may be signed in as somebody else by another page.
     if !headers.contains_key(header::ORIGIN) {
         return Err(origin_required());
     }
-    only_members(&body, &["secret"])?;
-    let secret =
-        body.members.get("secret").and_then(|value| value.as_str()).ok_or_else(|| {
-            Problem::invalid("text_required", "Give the secret of the sign-in link as text.", "secret")
-        })?;
+    let members = body.members(MAX_SIGN_IN, &["secret"]).await?;
+    let secret = members
+        .get("secret")
+        .and_then(|value| value.as_str())
+        .ok_or_else(|| Problem::invalid("text_required", "Give the secret of the sign-in link as text.", "secret"))?;
     let session = app.parts.users.redeem(secret).await?;
     let cookie = app.cookie.header(&headers, &session.secret, SESSION_LIFETIME_MS / 1000)?;
     tracing::info!("somebody signed in");
@@ -119,10 +146,10 @@ pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Js
 /// program with a token; a session cannot multiply itself.
 pub(super) async fn sign_in_link(
     State(app): State<App>,
-    caller: SignedIn,
-    body: JsonObject,
+    Admitted { caller, turn: _turn }: Admitted,
+    body: Unread,
 ) -> Result<Json<serde_json::Value>, Problem> {
-    only_members(&body, &[])?;
+    body.members(MAX_BODY, &[]).await?;
     if caller.0.via != Via::Token {
         return Err(Problem::new(StatusCode::FORBIDDEN, "token_required", "Use a token to make a sign-in link."));
     }
@@ -134,26 +161,15 @@ pub(super) async fn sign_in_link(
 pub(super) async fn sign_out(
     State(app): State<App>,
     headers: HeaderMap,
-    caller: SignedIn,
-    body: JsonObject,
+    Admitted { caller, turn: _turn }: Admitted,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    only_members(&body, &[])?;
+    body.members(MAX_BODY, &[]).await?;
     if caller.0.via == Via::Session {
         app.parts.users.sign_out(&caller.0).await?;
     }
     let cookie = app.cookie.header(&headers, "", 0)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
-}
-
-/// Refuses unknown members by name.
-pub(super) fn only_members(body: &JsonObject, known: &[&str]) -> Result<(), Problem> {
-    match body.members.keys().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => {
-            let name: String = name.chars().take(80).collect();
-            Err(Problem::invalid("unknown_field", "This member is not known here; leave it out.", name))
-        }
-    }
 }
 
 /// `GET /sign-in`: the page whose script takes the secret out of the fragment.

@@ -24,11 +24,11 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::actions::query_of;
-use super::auth::{SignedIn, only_members};
+use super::auth::Admitted;
 use super::calls::blocking;
-use super::json::JsonObject;
+use super::json::{MAX_BODY, Unread};
 use super::{App, Problem};
-use crate::agents::builtin::Post;
+use crate::agents::builtin::{Post, Transcript};
 use crate::agents::runs::{Cancellation, Marker, RunError, ThreadState};
 use crate::contract::{Caller, MentionMessage, MentionReference};
 
@@ -52,10 +52,14 @@ struct ListQuery {
 
 /// `GET /api/conversations?limit=`: the caller's, newest first; at most 200,
 /// by default 50.
-pub(super) async fn list(State(app): State<App>, caller: SignedIn, uri: Uri) -> Result<Json<Value>, Problem> {
+pub(super) async fn list(
+    State(app): State<App>,
+    Admitted { caller, turn }: Admitted,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
     let ListQuery { limit } = query_of(&uri)?;
     let limit = limit.unwrap_or(50).clamp(1, 200);
-    let conversations = blocking(move || app.parts.agents.conversations(caller.user(), limit)).await?;
+    let conversations = turn.read(move || app.parts.agents.conversations(caller.user(), limit)).await?;
     Ok(Json(json!({ "conversations": conversations })))
 }
 
@@ -67,25 +71,29 @@ struct ReadQuery {
 }
 
 /// `GET /api/conversations/{thread}?after=&limit=`: one conversation with its
-/// messages after the given number, oldest first; at most 500, by default 100.
+/// messages after the given number, oldest first; at most 500, by default 100,
+/// and fewer where they are long: `more` says whether there are others.
 pub(super) async fn read(
     State(app): State<App>,
-    caller: SignedIn,
+    Admitted { caller, turn }: Admitted,
     thread: Result<Path<String>, PathRejection>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Transcript>, Problem> {
     let thread = thread_id(thread)?;
     let ReadQuery { after, limit } = query_of(&uri)?;
     let limit = limit.unwrap_or(100).clamp(1, 500);
-    let transcript = blocking(move || app.parts.agents.conversation(caller.user(), &thread, after, limit)).await?;
-    serde_json::to_value(transcript).map(Json).map_err(|_| Problem::internal())
+    turn.read(move || app.parts.agents.conversation(caller.user(), &thread, after, limit)).await.map(Json)
 }
 
 /// `POST /api/conversations {agent, message_id, text, mentions?}`: begins a
 /// conversation with its first message.
-pub(super) async fn begin(State(app): State<App>, caller: SignedIn, body: JsonObject) -> Result<Json<Value>, Problem> {
-    only_members(&body, &["agent", "message_id", "text", "mentions"])?;
-    let agent = text(&body.members, "agent", MAX_AGENT)?;
+pub(super) async fn begin(
+    State(app): State<App>,
+    Admitted { caller, turn }: Admitted,
+    body: Unread,
+) -> Result<Json<Value>, Problem> {
+    let body = body.members(MAX_BODY, &["agent", "message_id", "text", "mentions"]).await?;
+    let agent = text(&body, "agent", MAX_AGENT)?;
     let message = Message::read(&body)?;
     let user = caller.user().to_owned();
     let thread = new_thread_id(&user, &message.id);
@@ -116,25 +124,25 @@ pub(super) async fn begin(State(app): State<App>, caller: SignedIn, body: JsonOb
             deliver(&app, &user, thread, message).await
         }
     };
-    app.calls.run::<_, Problem, _>(caller.user(), work).await.map(Json)
+    turn.run::<_, Problem, _>(work).await.map(Json)
 }
 
 /// `POST /api/conversations/{thread}/messages {message_id, text, mentions?}`.
 pub(super) async fn post(
     State(app): State<App>,
-    caller: SignedIn,
+    Admitted { caller, turn }: Admitted,
     thread: Result<Path<String>, PathRejection>,
-    body: JsonObject,
+    body: Unread,
 ) -> Result<Json<Value>, Problem> {
     let thread = thread_id(thread)?;
-    only_members(&body, &["message_id", "text", "mentions"])?;
+    let body = body.members(MAX_BODY, &["message_id", "text", "mentions"]).await?;
     let message = Message::read(&body)?;
     let user = caller.user().to_owned();
     let work = {
         let app = app.clone();
         async move { deliver(&app, &user, thread, message).await }
     };
-    app.calls.run::<_, Problem, _>(caller.user(), work).await.map(Json)
+    turn.run::<_, Problem, _>(work).await.map(Json)
 }
 
 /// `POST /api/conversations/{thread}/stop {run}`: ends the run that is at work
@@ -143,13 +151,13 @@ pub(super) async fn post(
 /// ended already stays as it is.
 pub(super) async fn stop(
     State(app): State<App>,
-    caller: SignedIn,
+    Admitted { caller, turn }: Admitted,
     thread: Result<Path<String>, PathRejection>,
-    body: JsonObject,
+    body: Unread,
 ) -> Result<Json<Value>, Problem> {
     let thread = thread_id(thread)?;
-    only_members(&body, &["run"])?;
-    let run = text(&body.members, "run", MAX_ID)?;
+    let body = body.members(MAX_BODY, &["run"]).await?;
+    let run = text(&body, "run", MAX_ID)?;
     let runs = app.parts.agents.capability(caller.user()).runs;
     let work = async move {
         match runs.cancel(&thread, &run).await {
@@ -165,7 +173,7 @@ pub(super) async fn stop(
             Err(error) => Err(error.into()),
         }
     };
-    app.calls.run::<_, Problem, _>(caller.user(), work).await.map(Json)
+    turn.run::<_, Problem, _>(work).await.map(Json)
 }
 
 /// Dispatches the mentions, then posts; see the module's text.
@@ -255,12 +263,12 @@ struct Message {
 }
 
 impl Message {
-    fn read(body: &JsonObject) -> Result<Self, Problem> {
-        let id = text(&body.members, "message_id", MAX_MESSAGE_ID.1)?;
+    fn read(members: &Map<String, Value>) -> Result<Self, Problem> {
+        let id = text(members, "message_id", MAX_MESSAGE_ID.1)?;
         if id.chars().count() > MAX_MESSAGE_ID.0 {
             return Err(too_long("message_id", &format!("{} characters", MAX_MESSAGE_ID.0)));
         }
-        Ok(Self { id, text: text(&body.members, "text", MAX_TEXT)?, mentions: mentions(&body.members)? })
+        Ok(Self { id, text: text(members, "text", MAX_TEXT)?, mentions: mentions(members)? })
     }
 }
 

@@ -1,44 +1,74 @@
 //! Bodies: one JSON object, strictly read.
 //!
-//! A body has the type `application/json`, is UTF-8, is at most 256 KiB (for
-//! actions whose names begin with `import_`: 8 MiB), and its objects repeat no member. A mistake is answered with the path at which
-//! it stands (`members[2].name`).
+//! A body has the type `application/json`, is UTF-8, has a bounded size, and its
+//! objects repeat no member. A mistake is answered with the path at which it
+//! is (`members[2].name`).
+//!
+//! Checking builds nothing: a text of many small values would take twenty times
+//! its size as a tree. Only bodies that the gateway itself reads, which are
+//! small, are parsed; what goes to the component goes there as text.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::fmt;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::StreamExt;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{App, Problem};
 
 /// The largest body, in bytes.
 pub(super) const MAX_BODY: usize = 256 * 1024;
-/// The largest body of an import, which carries a whole document.
-const MAX_IMPORT: usize = 8 << 20;
+/// Members of the objects that are open at one place of a body, together. Their
+/// names are kept while they are open.
+const MAX_NAMES: usize = 10_000;
 
-/// A body that was read: the text as sent, and what it says.
-#[derive(Debug)]
-pub(super) struct JsonObject {
-    pub(super) text: String,
-    pub(super) members: Map<String, Value>,
+/// A body that was not read yet. Its handler reads it, once the call has its
+/// place and the handler knows how large it may be.
+pub(super) struct Unread {
+    body: Body,
+    /// How long the client may take.
+    time: Duration,
 }
 
-impl FromRequest<App> for JsonObject {
+impl FromRequest<App> for Unread {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        check_type(&parts.headers)?;
-        let most = if parts.uri.path().contains("/actions/import_") { MAX_IMPORT } else { MAX_BODY };
-        let bytes = tokio::time::timeout(app.limits.body_time, collect(body, most)).await.map_err(|_| {
+        check_type(request.headers())?;
+        Ok(Self { body: request.into_body(), time: app.limits.body_time })
+    }
+}
+
+impl Unread {
+    /// The body as it was sent: the text of one JSON object.
+    pub(super) async fn text(self, most: usize) -> Result<String, Problem> {
+        let bytes = tokio::time::timeout(self.time, collect(self.body, most)).await.map_err(|_| {
             Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "The body did not arrive in time.")
         })??;
-        parse(bytes)
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Problem::invalid("invalid_unicode", "The body is not valid UTF-8; send UTF-8.", ""))?;
+        check(&text)?;
+        Ok(text)
+    }
+
+    /// The body's members, of which `known` are all that may be there.
+    pub(super) async fn members(self, most: usize, known: &[&str]) -> Result<Map<String, Value>, Problem> {
+        let text = self.text(most).await?;
+        let members: Map<String, Value> = serde_json::from_str(&text).map_err(|_| Problem::internal())?;
+        match members.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(members),
+            Some(name) => {
+                let name: String = name.chars().take(80).collect();
+                Err(Problem::invalid("unknown_field", "This member is not known here; leave it out.", name))
+            }
+        }
     }
 }
 
@@ -75,28 +105,17 @@ async fn collect(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Parses a body.
-pub(super) fn parse(bytes: Vec<u8>) -> Result<JsonObject, Problem> {
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Problem::invalid("invalid_unicode", "The body is not valid UTF-8; send UTF-8.", ""))?;
-    let reader = Reader { path: RefCell::default(), duplicate: Cell::new(false) };
-    let mut json = serde_json::Deserializer::from_str(&text);
-    let parsed = Seed(&reader).deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    match parsed {
-        Ok(Value::Object(members)) => Ok(JsonObject { text, members }),
-        Ok(_) => Err(Problem::invalid("object_required", "The body must be one JSON object.", "")),
-        Err(error) => {
-            let field = reader.field();
-            Err(if reader.duplicate.get() {
-                Problem::invalid("duplicate_member", "This member stands twice in its object; send it once.", field)
-            } else if has_unpaired_surrogate(&text) {
-                let detail = "Text holds an unpaired surrogate escape, which is no character; send valid Unicode.";
-                Problem::invalid("invalid_unicode", detail, field)
-            } else {
-                let detail = format!("The body is no valid JSON (line {}, column {}).", error.line(), error.column());
-                Problem::invalid("invalid_json", detail, field)
-            })
-        }
+/// Refuses everything that is not one JSON object without repeated members.
+fn check(text: &str) -> Result<(), Problem> {
+    let reader = Reader::default();
+    let mut json = serde_json::Deserializer::from_str(text);
+    if let Err(error) = Seed(&reader).deserialize(&mut json).and_then(|()| json.end()) {
+        return Err(reader.problem(text, &error));
+    }
+    if text.trim_start().starts_with('{') {
+        Ok(())
+    } else {
+        Err(Problem::invalid("object_required", "The body must be one JSON object.", ""))
     }
 }
 
@@ -123,18 +142,28 @@ fn has_unpaired_surrogate(text: &str) -> bool {
     false
 }
 
-enum Step {
-    Member(String),
+enum Step<'de> {
+    Member(Cow<'de, str>),
     Item(usize),
 }
 
-/// Where the parser is; after an error, where it stopped.
-struct Reader {
-    path: RefCell<Vec<Step>>,
-    duplicate: Cell<bool>,
+/// What was wrong, where it is not the JSON itself.
+#[derive(Clone, Copy)]
+enum Fault {
+    Duplicate,
+    TooManyNames,
 }
 
-impl Reader {
+/// Where the check is; after an error, where it stopped.
+#[derive(Default)]
+struct Reader<'de> {
+    path: RefCell<Vec<Step<'de>>>,
+    /// Names of the objects that are open now.
+    names: Cell<usize>,
+    fault: Cell<Option<Fault>>,
+}
+
+impl Reader<'_> {
     fn field(&self) -> String {
         let mut field = String::new();
         for step in self.path.borrow().iter() {
@@ -150,72 +179,124 @@ impl Reader {
         }
         field
     }
+
+    fn problem(&self, text: &str, error: &serde_json::Error) -> Problem {
+        let field = self.field();
+        match self.fault.get() {
+            Some(Fault::Duplicate) => {
+                Problem::invalid("duplicate_member", "This member stands twice in its object; send it once.", field)
+            }
+            Some(Fault::TooManyNames) => {
+                let detail = format!("An object, with those around it, has at most {MAX_NAMES} members; send a list.");
+                Problem::invalid("too_many_members", detail, field)
+            }
+            None if has_unpaired_surrogate(text) => {
+                let detail = "Text holds an unpaired surrogate escape, which is no character; send valid Unicode.";
+                Problem::invalid("invalid_unicode", detail, field)
+            }
+            None => {
+                let detail = format!("The body is no valid JSON (line {}, column {}).", error.line(), error.column());
+                Problem::invalid("invalid_json", detail, field)
+            }
+        }
+    }
 }
 
-struct Seed<'a>(&'a Reader);
+/// One value, which is looked at and not kept.
+struct Seed<'a, 'de>(&'a Reader<'de>);
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
+impl<'de> DeserializeSeed<'de> for Seed<'_, 'de> {
+    type Value = ();
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
+impl<'de> Visitor<'de> for Seed<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        loop {
-            self.0.path.borrow_mut().push(Step::Item(array.len()));
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for index in 0.. {
+            self.0.path.borrow_mut().push(Step::Item(index));
             let item = items.next_element_seed(Seed(self.0))?;
             self.0.path.borrow_mut().pop();
-            match item {
-                Some(item) => array.push(item),
-                None => return Ok(Value::Array(array)),
+            if item.is_none() {
+                break;
             }
         }
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let mut names = HashSet::new();
+        let around = self.0.names.get();
+        while let Some(name) = members.next_key_seed(Name)? {
             self.0.path.borrow_mut().push(Step::Member(name.clone()));
-            if object.contains_key(&name) {
-                self.0.duplicate.set(true);
-                return Err(A::Error::custom("duplicate member"));
+            let fault = if !names.insert(name) {
+                Some(Fault::Duplicate)
+            } else if around + names.len() > MAX_NAMES {
+                Some(Fault::TooManyNames)
+            } else {
+                None
+            };
+            if fault.is_some() {
+                self.0.fault.set(fault);
+                return Err(A::Error::custom("refused"));
             }
-            let value = members.next_value_seed(Seed(self.0))?;
+            self.0.names.set(around + names.len());
+            members.next_value_seed(Seed(self.0))?;
             self.0.path.borrow_mut().pop();
-            object.insert(name, value);
         }
-        Ok(Value::Object(object))
+        self.0.names.set(around);
+        Ok(())
+    }
+}
+
+/// A member's name, borrowed from the text where it holds no escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
     }
 }
 
@@ -224,17 +305,28 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> (String, Option<String>) {
-        let problem = parse(text.as_bytes().to_vec()).unwrap_err();
+        let problem = check(text).unwrap_err();
         assert_eq!(problem.status, StatusCode::BAD_REQUEST);
         (problem.code, problem.field)
     }
 
     #[test]
-    fn an_object_is_read_and_its_text_kept() {
-        let text = " {\"a\": [1, -2, 3.5, null, true, \"\\ud83d\\ude00\"], \"b\": {\"a\": {}}} ";
-        let body = parse(text.as_bytes().to_vec()).unwrap();
-        assert_eq!(body.text, text);
-        assert_eq!(Value::Object(body.members), serde_json::from_str::<Value>(text).unwrap());
+    fn every_kind_of_value_is_taken() {
+        check(" {\"a\": [1, -2, 3.5, null, true, \"\\ud83d\\ude00\"], \"b\": {\"a\": {}, \"\\u0062\": []}} ").unwrap();
+    }
+
+    #[test]
+    fn names_are_bounded_over_all_open_objects() {
+        let object =
+            |from: usize, count: usize| (from..from + count).map(|n| format!("\"n{n}\":0,")).collect::<String>();
+        check(&format!("{{{}\"z\":0}}", object(0, MAX_NAMES - 1))).unwrap();
+        let many = format!("{{{}\"z\":0}}", object(0, MAX_NAMES));
+        assert_eq!(refused(&many), ("too_many_members".into(), Some("z".into())));
+        let nested = format!("{{{}\"z\":{{{}\"y\":0}}}}", object(0, MAX_NAMES - 10), object(0, 10));
+        assert_eq!(refused(&nested).0, "too_many_members");
+        // One after another they are not open together.
+        let beside = format!("{{\"a\":[{{{0}\"z\":0}},{{{0}\"z\":0}}]}}", object(0, MAX_NAMES - 10));
+        check(&beside).unwrap();
     }
 
     #[test]
@@ -262,7 +354,6 @@ mod tests {
         {
             assert_eq!(refused(text).0, "invalid_json", "{text}");
         }
-        assert_eq!(parse(b"{\"a\":\"\xff\"}".to_vec()).unwrap_err().code, "invalid_unicode");
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
         assert_eq!(refused(&deep).0, "invalid_json");
     }

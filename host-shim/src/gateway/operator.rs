@@ -7,21 +7,22 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::actions::json_text;
-use super::auth::{bearer, only_members};
-use super::json::JsonObject;
+use super::auth::bearer;
+use super::calls::Turn;
+use super::json::{MAX_BODY, Unread};
 use super::{App, Problem};
 use crate::contract::TeamRef;
 
-/// The operator. As an argument of a handler it refuses everybody else before
-/// the body is looked at.
-pub(super) struct AsOperator;
+/// The operator, with a place for the call. As an argument of a handler it
+/// refuses everybody else before the body is looked at.
+pub(super) struct AsOperator(Turn);
 
 impl FromRequestParts<App> for AsOperator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let admitted = bearer(&parts.headers).is_some_and(|secret| app.parts.operator.admits(secret));
-        if admitted { Ok(Self) } else { Err(not_the_operator()) }
+        if admitted { Ok(Self(app.calls.enter(NAME).await?)) } else { Err(not_the_operator()) }
     }
 }
 
@@ -38,22 +39,26 @@ fn not_the_operator() -> Problem {
 const NAME: &str = "(operator)";
 
 /// `GET /api/operator/slots`: a JSON array, as the component gives it.
-pub(super) async fn slots(State(app): State<App>, _: AsOperator) -> Result<Response, Problem> {
+pub(super) async fn slots(State(app): State<App>, AsOperator(turn): AsOperator) -> Result<Response, Problem> {
     let team = app.parts.team.clone();
-    Ok(json_text(app.calls.run(NAME, async move { team.slots().await }).await?))
+    Ok(json_text(turn.run(async move { team.slots().await }).await?))
 }
 
 /// `POST /api/operator/settle {"owner", "team", "job"}`: ends a job that holds a
 /// slot as failed. Harmless when repeated.
-pub(super) async fn settle(State(app): State<App>, _: AsOperator, body: JsonObject) -> Result<Response, Problem> {
-    only_members(&body, &["owner", "team", "job"])?;
+pub(super) async fn settle(
+    State(app): State<App>,
+    AsOperator(turn): AsOperator,
+    body: Unread,
+) -> Result<Response, Problem> {
+    let members = body.members(MAX_BODY, &["owner", "team", "job"]).await?;
     let text = |name: &str| {
-        let value = body.members.get(name).and_then(|value| value.as_str());
+        let value = members.get(name).and_then(|value| value.as_str());
         value.map(str::to_owned).ok_or_else(|| Problem::invalid("text_required", "Give ids as text.", name))
     };
     let (at, job) = (TeamRef { owner: text("owner")?, team: text("team")? }, text("job")?);
     let team = app.parts.team.clone();
-    let answer = app.calls.run(NAME, async move { team.settle(&at, &job).await }).await?;
+    let answer = turn.run(async move { team.settle(&at, &job).await }).await?;
     tracing::info!("the operator settled a job");
     Ok(json_text(answer))
 }

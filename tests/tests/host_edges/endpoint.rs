@@ -61,6 +61,13 @@ fn said(message: &Value) -> Response {
     axum::Json(json!({ "choices": [{ "message": message, "finish_reason": "stop" }] })).into_response()
 }
 
+/// An assistant message that calls a tool.
+pub fn calling(text: &str, tool: &str, arguments: &Value) -> Reply {
+    let function = json!({ "name": tool, "arguments": arguments.to_string() });
+    let calls = json!([{ "id": "c", "type": "function", "function": function }]);
+    Reply::Message(json!({ "role": "assistant", "content": text, "tool_calls": calls }))
+}
+
 /// An assistant message without tool calls.
 pub fn text(text: &str) -> Reply {
     Reply::Message(json!({ "role": "assistant", "content": text }))

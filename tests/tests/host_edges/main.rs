@@ -2,6 +2,7 @@
 //! disk or a typing error must not be able to do. The real program, or its
 //! whole server in this process, over real HTTP.
 
+#[allow(dead_code, reason = "these tests use a part of it")]
 #[path = "../http_gateway/client.rs"]
 mod client;
 mod direct;
@@ -10,3 +11,4 @@ mod names;
 #[path = "../program/mod.rs"]
 mod program;
 mod proxy;
+mod turn;

@@ -181,6 +181,37 @@ async fn one_users_many_calls_do_not_keep_another_user_waiting() {
 }
 
 #[tokio::test]
+async fn a_call_has_its_place_before_anything_of_its_body_is_read() {
+    let s = Server::start_with(|server, limits| {
+        server.max_calls_per_user = 1;
+        limits.queue_time = std::time::Duration::from_millis(20);
+        limits.body_time = std::time::Duration::from_secs(3600);
+    })
+    .await;
+    let token = s.token("ann").await;
+    let slow = s.action("slow").bearer(&token).json(&json!({}));
+    let slow = tokio::spawn(async move { slow.send().await });
+    s.team.begun.notified().await;
+    // Bodies that never come are not waited for, whatever route they go to.
+    for path in [
+        "/api/plugins/community.agent-teams/actions/import_team",
+        "/api/conversations",
+        "/api/conversations/c/messages",
+        "/api/sign-in-link",
+        "/api/sign-out",
+    ] {
+        let announced = s.post(path).bearer(&token).header("content-length", "200000").text("application/json", "");
+        assert_eq!(announced.send().await.refusal(), (429, "too_many_calls".into()), "{path}");
+    }
+    // And what is only read has a place, too.
+    for path in ["/api/conversations", "/api/conversations/c"] {
+        assert_eq!(s.get(path).bearer(&token).send().await.refusal(), (429, "too_many_calls".into()), "{path}");
+    }
+    s.team.go_on.notify_one();
+    assert_eq!(slow.await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn slow_clients_are_cut_off() {
     let s = Server::start_with(|_, limits| {
         limits.body_time = std::time::Duration::from_millis(50);

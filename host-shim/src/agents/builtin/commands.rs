@@ -9,10 +9,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::tables::{self, MessageRow, RunRow, Thread};
-use super::{Begin, BuiltinAgents, Signal, direct, ids};
+use super::{Begin, BuiltinAgents, Signal, direct, ids, state};
 use crate::agents::runs::{
-    AgentRuns, Cancellation, Input, Interrupt, InterruptAnswer, Marker, Message, Role, Run, RunError, RunStatus,
-    ThreadState,
+    AgentRuns, Cancellation, Input, InterruptAnswer, Marker, Run, RunError, RunStatus, ThreadState,
 };
 
 const MAX_ID: usize = 256;
@@ -22,10 +21,6 @@ const MAX_TITLE: usize = 200;
 const MAX_TEXT: usize = 1024 * 1024;
 /// Bytes of a person's note on an approval.
 const MAX_VALUE: usize = 16 * 1024;
-/// Messages in one answer of `state`.
-const MAX_STATE: u32 = 500;
-/// Bytes shown of a tool message in `state`; answers are in assistant messages.
-const MAX_STATE_TOOL: usize = 1_000;
 /// How long `cancel` waits for the run to stop before it says "accepted".
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
 
@@ -365,59 +360,6 @@ fn decide_answers(
     Ok(Ok(Admitted { run, spawn }))
 }
 
-/// The number of the marker's message.
-fn find_marker(c: &Connection, thread: i64, marker: &Marker) -> anyhow::Result<Option<i64>> {
-    if let Some(message) = tables::message(c, thread, &marker.message_id)?.filter(|m| m.role == "human") {
-        return Ok(Some(message.number));
-    }
-    let Some(run) = &marker.run else { return Ok(None) };
-    Ok(tables::run(c, run)?.filter(|r| r.thread == thread).map(|r| r.message))
-}
-
-fn read_state(c: &Connection, thread: &Thread, since: Option<&Marker>) -> anyhow::Result<ThreadState> {
-    let mut state = ThreadState::default();
-    let from = match since {
-        Some(marker) => find_marker(c, thread.key, marker)?,
-        None => None,
-    };
-    if let Some(from) = from {
-        state.found = true;
-        let mut rows = tables::messages_from(c, thread.key, from, MAX_STATE + 1)?;
-        state.more = rows.len() > MAX_STATE as usize;
-        rows.truncate(MAX_STATE as usize);
-        for row in rows {
-            let question = match row.question {
-                Some(q) => {
-                    let answered = tables::answered(c, thread.key, &q.id)?;
-                    Some(q.public(answered))
-                }
-                None => None,
-            };
-            let (role, text) = match row.role.as_str() {
-                "human" => (Role::Human, row.text),
-                "assistant" => (Role::Assistant, row.text),
-                _ => (Role::Tool, ids::shorten(&row.text, MAX_STATE_TOOL).into_owned()),
-            };
-            state.messages.push(Message { id: row.id, role, text, run: Some(row.run), question });
-        }
-    }
-    if let Some(id) = &thread.active_run
-        && let Some(run) = tables::run(c, id)?
-    {
-        for a in tables::open_approvals(c, id)? {
-            let arguments: Value = serde_json::from_str(&a.arguments)?;
-            let value = json!({"kind": "approval", "tool": a.tool, "arguments": arguments, "digest": a.digest});
-            state.interrupts.push(Interrupt { checkpoint: Some(a.checkpoint), id: a.id, value: value.to_string() });
-        }
-        if run.status == RunStatus::Running {
-            state.active_run = Some(run.id);
-        }
-    }
-    state.open_question = tables::open_question(c, thread)?.map(|q| q.public(false));
-    state.checkpoint = tables::message_at(c, thread.key, thread.next_number - 1)?.map(|m| m.id);
-    Ok(state)
-}
-
 #[async_trait]
 impl AgentRuns for UserRuns {
     async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
@@ -458,7 +400,7 @@ impl AgentRuns for UserRuns {
     async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
         self.agents.check_user(&self.user)?;
         let found = self.agents.db.read(|c| match tables::thread(c, &self.user, thread)? {
-            Some(thread) => Ok(Some(read_state(c, &thread, since)?)),
+            Some(thread) => Ok(Some(state::read(c, &thread, since)?)),
             None => Ok(None),
         });
         found.map_err(read_failed)?.ok_or_else(no_thread)

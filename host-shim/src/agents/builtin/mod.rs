@@ -11,6 +11,7 @@ mod files;
 mod ids;
 mod run_loop;
 mod schema;
+mod state;
 mod steps;
 mod tables;
 mod tools;

@@ -329,6 +329,64 @@ pub fn messages_from(c: &Connection, thread: i64, from: i64, limit: u32) -> Sql<
     .collect()
 }
 
+/// What a message takes, without reading it.
+pub struct Size {
+    pub number: i64,
+    pub role: String,
+    /// Bytes of its text, of its question, and of its calls and provenance.
+    pub text: usize,
+    pub question: usize,
+    pub rest: usize,
+}
+
+const SIZE: &str = "number, role, octet_length(text), coalesce(octet_length(question), 0),
+    coalesce(octet_length(tool_calls), 0) + coalesce(octet_length(provenance), 0)";
+
+fn size_row(row: &Row<'_>) -> Sql<Size> {
+    let bytes = |column| Ok::<_, rusqlite::Error>(row.get::<_, u32>(column)? as usize);
+    Ok(Size { number: row.get(0)?, role: row.get(1)?, text: bytes(2)?, question: bytes(3)?, rest: bytes(4)? })
+}
+
+/// Sizes of up to `limit` messages with a number of `from` or more, oldest first.
+pub fn sizes_from(c: &Connection, thread: i64, from: i64, limit: u32) -> Sql<Vec<Size>> {
+    c.prepare_cached(&format!(
+        "SELECT {SIZE} FROM agent_messages WHERE thread = ? AND number >= ? ORDER BY number LIMIT ?"
+    ))?
+    .query_map(params![thread, from, limit], size_row)?
+    .collect()
+}
+
+/// Sizes of messages with a number above `after`, newest first, until `take`
+/// says false.
+pub fn sizes_back(c: &Connection, thread: i64, after: i64, mut take: impl FnMut(&Size) -> bool) -> Sql<()> {
+    let sql = format!("SELECT {SIZE} FROM agent_messages WHERE thread = ? AND number > ? ORDER BY number DESC");
+    let mut statement = c.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![thread, after])?;
+    while let Some(row) = rows.next()? {
+        if !take(&size_row(row)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The first human message between two numbers, which are not looked at.
+pub fn human_between(c: &Connection, thread: i64, after: i64, before: i64) -> Sql<Option<i64>> {
+    c.prepare_cached(
+        "SELECT number FROM agent_messages WHERE thread = ? AND number > ? AND number < ? AND role = 'human'
+         ORDER BY number LIMIT 1",
+    )?
+    .query_row([thread, after, before], |row| row.get(0))
+    .optional()
+}
+
+/// The id of the newest message.
+pub fn newest_id(c: &Connection, thread: i64) -> Sql<Option<String>> {
+    c.prepare_cached("SELECT id FROM agent_messages WHERE thread = ? ORDER BY number DESC LIMIT 1")?
+        .query_row([thread], |row| row.get(0))
+        .optional()
+}
+
 /// Messages with a number below `before`, newest first, until `take` says
 /// false: only what is looked at is read.
 pub fn messages_back(c: &Connection, thread: i64, before: i64, mut take: impl FnMut(MessageRow) -> bool) -> Sql<()> {

@@ -9,6 +9,19 @@ use crate::agents::runs::{Input, RunError, RunStatus};
 const MAX_PAGE: u32 = 500;
 const MAX_TITLE: usize = 80;
 
+/// Bytes of messages in one answer, if it holds more than one.
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
+
+/// How many of these messages make one answer: at least one.
+fn page(sizes: &[tables::Size], limit: usize) -> usize {
+    let mut bytes = 0;
+    let fits = sizes.iter().take(limit).take_while(|size| {
+        bytes += size.text + size.rest;
+        bytes <= MAX_PAGE_BYTES
+    });
+    fits.count().max(1).min(sizes.len())
+}
+
 fn unavailable(e: anyhow::Error) -> RunError {
     tracing::error!("cannot read conversations: {e:#}");
     RunError::Unavailable("the database cannot be read now".into())
@@ -62,7 +75,7 @@ impl BuiltinAgents {
     }
 
     /// One conversation with its messages after number `after`, oldest first;
-    /// at most 500. Another user's conversation is `NotFound`.
+    /// at most 500, and about a MiB. Another user's conversation is `NotFound`.
     pub fn conversation(
         &self,
         user: &str,
@@ -75,10 +88,11 @@ impl BuiltinAgents {
         let from = after.map_or(0, |a| i64::try_from(a).unwrap_or(i64::MAX - 1) + 1);
         let found = self.db.read(|c| {
             let Some(thread) = tables::thread(c, user, thread)? else { return Ok(None) };
-            let mut rows = tables::messages_from(c, thread.key, from, limit + 1)?;
-            let more = rows.len() > limit as usize;
-            rows.truncate(limit as usize);
-            let messages = rows.into_iter().map(message).collect();
+            let sizes = tables::sizes_from(c, thread.key, from, limit + 1)?;
+            let count = page(&sizes, limit as usize);
+            let messages = tables::messages_from(c, thread.key, from, u32::try_from(count)?)?;
+            let messages = messages.into_iter().map(message).collect();
+            let more = count < sizes.len();
             Ok(Some(Transcript { conversation: conversation(c, thread)?, messages, more }))
         });
         found.map_err(unavailable)?.ok_or_else(super::commands::no_thread)

@@ -8,6 +8,7 @@ mod loop_rules;
 mod openai;
 mod recovery;
 mod scripted;
+mod sizes;
 mod starts;
 
 use std::collections::{HashMap, HashSet};
