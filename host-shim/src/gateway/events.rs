@@ -97,7 +97,8 @@ struct Live {
 
 impl Live {
     /// The next event; none ends the stream: the server stops, or the caller
-    /// is not let in any more.
+    /// is not let in any more. While that cannot be told, nothing is sent; the
+    /// change is made up for afterwards.
     async fn next(&mut self) -> Option<Event> {
         loop {
             let change = tokio::select! {
@@ -106,11 +107,21 @@ impl Live {
                 _ = self.recheck.tick() => None,
                 change = self.subscription.next() => Some(change),
             };
-            if !self.users.still_valid(&self.identity) {
-                return None;
-            }
-            if let Some(change) = change {
-                return Some(self.event(change));
+            match (self.users.still_valid(&self.identity), change) {
+                (Ok(true), Some(change)) => return Some(self.event(change)),
+                (Ok(true), None) => {}
+                (Ok(false), _) => return None,
+                (Err(error), change) => {
+                    tracing::warn!(%error, "a stream waits until its user can be looked up");
+                    if change.is_some() {
+                        self.subscription.mark_gap();
+                    }
+                    tokio::select! {
+                        biased;
+                        () = until(&mut self.stopping) => return None,
+                        _ = self.recheck.tick() => {}
+                    }
+                }
             }
         }
     }
