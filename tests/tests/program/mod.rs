@@ -62,8 +62,22 @@ impl Folder {
         Self { folder }
     }
 
+    /// A copy of a data folder, which may be written.
+    pub fn copy_of(data: &Path) -> Self {
+        let folder = Self::with("");
+        copy(data, folder.path());
+        folder
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Changes the configuration.
+    pub fn configure(&self, change: impl FnOnce(&str) -> String) {
+        let file = self.path().join("agent-teams.toml");
+        let text = std::fs::read_to_string(&file).expect("the configuration is read");
+        std::fs::write(file, change(&text)).expect("the configuration is written");
     }
 
     pub fn database(&self) -> PathBuf {
@@ -128,6 +142,23 @@ impl Folder {
         }
         let announced = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e} in {line:?}"));
         Ok(Server { child, announced })
+    }
+}
+
+/// Copies a folder with all below it, as private as the program makes its own.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap_or_else(|e| panic!("{}: {e}", from.display())) {
+        let (from, to) = entry.map(|entry| (entry.path(), to.join(entry.file_name()))).expect("an entry");
+        let mode = if from.is_dir() {
+            std::fs::create_dir(&to).expect("a folder is made");
+            copy(&from, &to);
+            0o700
+        } else {
+            std::fs::copy(&from, &to).expect("a file is copied");
+            0o600
+        };
+        let private = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&to, private).expect("its mode is set");
     }
 }
 
