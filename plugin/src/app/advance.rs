@@ -19,7 +19,7 @@ use crate::domain::limits;
 use crate::domain::machine::{Event, step};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
-use crate::store::{TeamTx, commit_lock, keys, read, step_lock, transact};
+use crate::store::{TeamTx, commit_lock, keys, read, readable, step_lock, transact};
 
 /// What one step may do, as planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -389,7 +389,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
         // What runs may have begun with an answer: the frozen input knows.
-        _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
+        _ => match readable(team.db.get::<Frozen>(&team.keys.input(job.n)))?.flatten() {
             Some(frozen) => frozen.key,
             None => freeze::next_key(team, job),
         },
@@ -404,7 +404,7 @@ pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
 
 /// The notices that an input carried have arrived with its run.
 fn drop_notices(team: &TeamTx, job: &Job) -> Result<()> {
-    if let Some(frozen) = team.db.get::<Frozen>(&team.keys.input(job.n))? {
+    if let Some(frozen) = readable(team.db.get::<Frozen>(&team.keys.input(job.n)))?.flatten() {
         for n in frozen.notices {
             team.db.delete(&team.keys.notice(&job.thread, n))?;
         }
