@@ -11,7 +11,7 @@ use crate::domain::error::Result;
 use crate::domain::job::Phase;
 use crate::host::{Level, RunError, ThreadState};
 use crate::store::records::Job;
-use crate::store::{Db, keys, parse, read};
+use crate::store::{Db, keys, parse, read, readable};
 
 type State = core::result::Result<ThreadState, RunError>;
 
@@ -61,8 +61,10 @@ fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
     }
     let mut last: Option<(u64, String)> = None;
     for (key, value) in db.scan_prefix(&keys::rans(s.owner, &planned.thread), RUNS)? {
-        let (team, n): (String, u32) = parse(&key, &value)?;
-        let Some(job) = db.get::<Job>(&keys::TeamKeys::new(s.owner, &team).job(n))? else { continue };
+        // What cannot be read holds nobody else up.
+        let Some((team, n)) = readable(parse::<(String, u32)>(&key, &value))? else { continue };
+        let job = readable(db.get::<Job>(&keys::TeamKeys::new(s.owner, &team).job(n)))?.flatten();
+        let Some(job) = job else { continue };
         let at = job.completed_at.unwrap_or(0);
         if let (Phase::Cancelled | Phase::Failed, Some(run)) = (&job.phase, job.ended_run)
             && last.as_ref().is_none_or(|(newest, _)| at > *newest)

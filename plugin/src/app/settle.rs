@@ -7,19 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::damaged::DAMAGED;
 use super::finish::{Ending, finish};
-use super::{Caller, Ctx, plan, topic, view, who};
+use super::{Caller, Ctx, topic, view, who, write_off};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
-use crate::domain::time;
+use crate::domain::{limits, time};
 use crate::host::Host;
 use crate::store::records::{Frozen, FrozenInput, Job, Slot};
-use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
+use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, transact};
 
 /// Settles a job that the host does not end. `failed` ends it in the state
-/// `unknown`, while a cancel waits for the host, and while its team is not
-/// connected; its run, if there is one, can ask nobody for anything any more.
+/// `unknown`, while a cancel waits for the host, while its team is not
+/// connected, where it was under way when its team was taken over, and where its
+/// record is damaged; its run, if there is one, can start nothing any more.
 /// `retry`, only in the state `unknown`, asks the host again with the same input
 /// and key.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -39,7 +41,7 @@ pub enum Outcome {
 
 pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
     let connected = view::connected(ctx, &settle.team_id);
-    end(ctx, &settle.team_id, &settle.job_id, |job| {
+    let ended = end(ctx, &settle.team_id, &settle.job_id, |job| {
         if job.phase.finished() {
             return Ok(None);
         }
@@ -56,7 +58,13 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
             Outcome::Failed => (Event::SettleFailed, "settled by the owner"),
             Outcome::Retry => (Event::SettleRetry, ""),
         }))
-    })
+    });
+    match ended {
+        Err(error) if error.damaged_key().is_some() && settle.outcome == Outcome::Failed => {
+            write_off::job(ctx.host, ctx.owner(), &settle.team_id, &settle.job_id, &error)
+        }
+        ended => ended,
+    }
 }
 
 /// How the owner may settle a job now.
@@ -64,8 +72,9 @@ pub fn outcomes(job: &Job, connected: bool) -> &'static [Outcome] {
     match &job.phase {
         Phase::Unknown { .. } => &[Outcome::Failed, Outcome::Retry],
         Phase::Cancelling { accepted, .. } if *accepted || job.hold.is_some() => &[Outcome::Failed],
-        // Only a connected host can say what became of it, and that may never be.
-        phase if phase.holds_slot() && !connected => &[Outcome::Failed],
+        // Only a connected host can say what became of it, and that may never be;
+        // what was taken over may be at work at no host at all.
+        phase if phase.holds_slot() && (!connected || job.slot.is_none()) => &[Outcome::Failed],
         _ => &[],
     }
 }
@@ -83,9 +92,14 @@ pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -
         } else {
             Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
         }
-    })?;
+    });
+    // A damaged team or job is no reason to leave its slot taken.
+    let settled = match settled {
+        Err(error) if error.damaged_key().is_some() => write_off::job(host, owner, team, job, &error)?,
+        settled => settled?,
+    };
     let job = &settled["job"];
-    let error = job.get("error").filter(|error| error["code"] == UNKNOWN);
+    let error = job.get("error").filter(|error| error["code"] == UNKNOWN || error["code"] == DAMAGED);
     Ok(json!({"job": {
         "owner": owner, "team": team, "id": job["id"], "kind": job["kind"], "status": job["status"],
         "thread": job["thread"], "error": error, "completed_at": job["completed_at"],
@@ -144,14 +158,22 @@ fn end<'e>(
 pub fn slots(host: &dyn Host) -> Result<Value> {
     read(host, |db: &Db| {
         let mut held = Vec::new();
-        for (key, value) in db.scan_prefix(keys::slots(), plan::MANY_SLOTS)? {
-            let slot: Slot = parse(&key, &value)?;
+        for (key, value) in db.scan_prefix(keys::slots(), limits::MANY_SLOTS)? {
+            let Some(slot) = readable(parse::<Slot>(&key, &value))? else {
+                held.push(json!({
+                    "owner": null, "team": null, "job": null, "thread": null, "since": null, "kind": null,
+                    "status": DAMAGED, "reason": key, "connected": false,
+                }));
+                continue;
+            };
             let (owner, team) = (slot.owner, slot.team);
             // A damaged team is no reason to hide that it holds a slot.
-            let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).ok();
+            let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job));
+            let damaged = job.as_ref().is_err_and(|error| error.damaged_key().is_some());
+            let job = job.ok();
             held.push(json!({
                 "owner": owner, "team": team, "job": slot.job, "thread": slot.thread, "since": time::rfc3339(slot.since),
-                "kind": job.as_ref().map(|j| j.kind), "status": job.as_ref().map_or("unknown", |j| j.phase.status()),
+                "kind": job.as_ref().map(|j| j.kind), "status": job.as_ref().map_or(if damaged { DAMAGED } else { "unknown" }, |j| j.phase.status()),
                 "reason": job.as_ref().and_then(|j| j.hold.as_ref()).map(|h| &h.code),
                 "connected": host.lookup(&owner, &team).is_some(),
             }));

@@ -8,7 +8,7 @@ use crate::domain::error::{Error, Result};
 use crate::domain::job::Phase;
 use crate::host::{Role, RunError};
 use crate::store::records::{Job, Member, Work};
-use crate::store::{Db, TeamTx, keys, parse, read, transact};
+use crate::store::{Db, TeamTx, keys, parse, read, readable, transact};
 
 /// The member from whose conversation a tool is called: the caller's own
 /// conversation, or the nearest above it that is a member's.
@@ -90,7 +90,7 @@ pub fn outlives(team: &TeamTx, job: &Job, before: &Phase) -> Result<()> {
 
 fn outlived(db: &Db, owner: &str, thread: &str) -> Result<alloc::vec::Vec<(String, u32)>> {
     let found = db.scan_prefix(&keys::outlived_in(owner, thread), 200)?;
-    found.iter().map(|(key, value)| parse(key, value)).collect()
+    found.iter().filter_map(|(key, value)| readable(parse(key, value)).transpose()).collect()
 }
 
 /// Finds out whether the calling run is that of a job which was settled before

@@ -13,11 +13,10 @@ use agent_teams_host::storage::database::Database;
 use agent_teams_host::worker::{self, Worker};
 use agent_teams_plugin::app::plan;
 use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
-use agent_teams_plugin::store::keys::TeamKeys;
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::{Double, Effect, Method};
 use agent_teams_tests::harness::{World, roster};
-use agent_teams_tests::native::NativeHost;
+use agent_teams_tests::native::{CommitFault, NativeHost};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -101,14 +100,13 @@ fn a_team_whose_steps_fail_holds_back_nobody() {
     w.send(&bad, 0, "r");
     w.clock.advance(1);
     let job = w.send(&good, 0, "r");
-    let host = w.native_host().expect("native");
-    host.store().put_raw(&TeamKeys::new("ann", &bad.id).job(1), "damaged");
     let steps = |w: &World, resting: &[TeamRef]| w.plan_while(Vec::new(), false, resting).steps;
     // It is ann's turn: her step fails, each time.
     for _ in 0..3 {
         let steps = steps(&w, &[]);
         assert_eq!(steps.iter().map(|s| s.team.owner.as_str()).collect::<Vec<_>>(), ["ann"]);
-        assert_eq!(w.advance(&steps[0]).expect_err("damaged").code, "damaged_record");
+        w.fail_commits([CommitFault::Unavailable]);
+        assert_eq!(w.advance(&steps[0]).expect_err("the store is away").code, "store_unavailable");
     }
     // The host lets her team rest, and the turn is the next owner's.
     let ann = TeamRef { owner: "ann".into(), team: bad.id.clone() };

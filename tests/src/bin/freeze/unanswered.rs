@@ -126,8 +126,8 @@ impl Stage {
         let capability = {
             let (agents, users, gates) = (agents.clone(), users.clone(), gates.clone());
             move |owner: &str| {
-                let here = owner != AWAY && users.enabled(owner);
-                here.then(|| Gated::wrap(agents.capability(owner), &gates))
+                let here = owner != AWAY && users.enabled(owner)?;
+                Ok(here.then(|| Gated::wrap(agents.capability(owner), &gates)))
             }
         };
         let team = Arc::new(plugin.clone());
