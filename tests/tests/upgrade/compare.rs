@@ -74,7 +74,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-fn finished(job: &Value) -> bool {
+pub fn finished(job: &Value) -> bool {
     ["completed", "failed", "cancelled"].contains(&text(job, "status"))
 }
 

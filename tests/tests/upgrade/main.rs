@@ -80,7 +80,7 @@ fn members_of_format_1_with_an_approval_of_an_ended_job_work_again() {
     for member in ["Ada", "Bo"] {
         let id = team["members"].as_array().and_then(|all| all.iter().find(|m| m["name"] == member));
         let id = &id.expect("a member")["id"];
-        let text = json!({"team_id": team["id"], "member_id": id, "request_id": "again", "text": "Hello."});
+        let text = json!({"team_id": team["id"], "member_id": id, "request_id": member, "text": "Hello."});
         let sent = ask("send", text).expect("sent");
         let begun = Instant::now();
         loop {

@@ -9,6 +9,7 @@ use agent_teams_tests::reading;
 use serde_json::{Map, Value, json};
 
 use crate::PATIENCE;
+use crate::compare;
 use crate::frozen::Running;
 
 /// The request id of every answer. The record's keys of answers are for it.
@@ -56,7 +57,7 @@ impl<'r> People<'r> {
                 for team in teams(&client).iter().filter(|team| team["unfinished"] != 0) {
                     let id = team["id"].as_str().expect("an id");
                     let jobs = reading::jobs(&|action, payload| client.action(action, &payload), id).expect("jobs");
-                    for job in jobs.iter().filter(|job| job["completed_at"].is_null()) {
+                    for job in jobs.iter().filter(|job| !compare::finished(job)) {
                         self.look_after(&owner, &client, team, job);
                         let (name, request, status) = (&team["name"], &job["request_id"], &job["status"]);
                         unfinished.push(format!("{owner}/{name}/{request}: {status} {}", job["reason"]));
