@@ -14,7 +14,7 @@ use super::setback::{self, Wanted};
 use super::timed::{Cut, Timed};
 use super::{admit, connect, cut_short, freeze, topic, worklist};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{Hold, Phase};
+use crate::domain::job::{Hold, Phase, Wait};
 use crate::domain::limits;
 use crate::domain::machine::{Event, step};
 use crate::host::{Host, Runs};
@@ -375,7 +375,11 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool>
 fn event(team: &TeamTx, job: &mut Job, seen: &Seen) -> Result<Option<(Event, Option<Ending>)>> {
     let ends = matches!(seen, Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_));
     if job.phase.cancelling() && ends {
-        return Ok(Some((Event::Stopped, None)));
+        return Ok(Some(match seen {
+            // Seen before the cancel came in: the interrupts are still open.
+            Seen::Asked { run, wait: Wait::Interrupts { .. } } => (Event::Started { run: run.clone() }, None),
+            _ => (Event::Stopped, None),
+        }));
     }
     let event = match seen {
         Seen::Nothing | Seen::Later { .. } | Seen::Stopped { .. } | Seen::Overtaken(_) => return Ok(None),
