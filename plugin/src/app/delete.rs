@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, topic, worklist};
+use super::{Ctx, topic, who, worklist};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Level;
@@ -92,12 +92,15 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
         }
     }
     for thread in threads {
-        for prefix in [keys::rans(team.owner, &thread), keys::outlived_in(team.owner, &thread)] {
-            for (key, value) in team.db.scan_prefix(&prefix, 4_000)? {
-                let of = readable(parse::<(String, u32)>(&key, &value))?;
-                if of.is_some_and(|(of, _)| of == team.team.id) {
-                    team.db.delete(&key)?;
-                }
+        for (key, value) in team.db.scan_prefix(&keys::rans(team.owner, &thread), 4_000)? {
+            let of = readable(parse::<(String, u32)>(&key, &value))?;
+            if of.is_some_and(|(of, _)| of == team.team.id) {
+                team.db.delete(&key)?;
+            }
+        }
+        for (of, n, _) in who::outlived(team.db, team.owner, &thread)? {
+            if of == team.team.id {
+                team.db.delete(&keys::outlived(team.owner, &thread, &of, n))?;
             }
         }
     }

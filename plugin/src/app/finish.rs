@@ -25,7 +25,10 @@ pub enum Ending {
 /// follows, in the caller's commit. `run`: the last run that is known of it.
 pub fn finish(team: &TeamTx, run: Option<&str>, mut job: Job, ending: Ending, now: u64) -> Result<Job> {
     job.hold = None;
-    job.answer = None;
+    // The run, where there was one, leads to its conversation; of an answer that
+    // began none, the run that asked.
+    let asker = job.answer.take().and_then(|answer| answer.asker);
+    let run = run.map(String::from).or(asker);
     job.completed_at = Some(now);
     let kind = match ending {
         Ending::Completed { run, answer } => {
@@ -34,13 +37,12 @@ pub fn finish(team: &TeamTx, run: Option<&str>, mut job: Job, ending: Ending, no
             MessageKind::Result
         }
         Ending::Failed(failure) => {
-            // The run, where there was one, leads to its conversation.
-            job.ended_run = run.map(String::from);
+            job.ended_run = run;
             job.failure = Some(failure);
             MessageKind::Notice
         }
         Ending::Cancelled { note } => {
-            job.ended_run = run.map(String::from);
+            job.ended_run = run;
             job.note = note;
             MessageKind::Notice
         }

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::advance::{Admission, Step};
+use super::who;
 use crate::domain::error::Result;
 use crate::domain::job::Phase;
 use crate::host::{Level, RunError, ThreadState};
@@ -26,12 +27,16 @@ pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
     if state.active_run.is_none() && state.interrupts.is_empty() {
         return Ok(seen);
     }
-    let left = read(s.host, |db| {
-        if let Some(run) = &state.active_run {
-            return Ok(outlived(db, s.owner, &planned.thread, run)?.into_iter().collect());
-        }
-        interrupted(db, s, planned)
+    let (mut left, unnamed) = read(s.host, |db| {
+        let named = match &state.active_run {
+            Some(run) => outlived(db, s.owner, &planned.thread, run)?,
+            None => interrupted(db, s, planned)?,
+        };
+        Ok((Vec::from_iter(named), who::outlived(db, s.owner, &planned.thread)?))
     })?;
+    for (_, _, key) in unnamed {
+        left.extend(s.runs.find(&planned.thread, &key).ok().map(|run| run.id));
+    }
     if left.is_empty() {
         return Ok(seen);
     }
@@ -53,11 +58,11 @@ fn outlived(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Option<Stri
 /// The run that stopped at the open interrupts, if its job has ended without an
 /// answer: of those in this conversation the last, since nothing has run there
 /// after it.
-fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
+fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Option<String>> {
     let this: Option<Job> = db.get(&keys::TeamKeys::new(s.owner, s.team).job(planned.job))?;
     // An answer is for interrupts of its own job.
     if this.is_none_or(|job| job.phase != Phase::Queued) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut last: Option<(u64, String)> = None;
     for (key, value) in db.scan_prefix(&keys::rans(s.owner, &planned.thread), RUNS)? {
@@ -72,5 +77,5 @@ fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
             last = Some((at, run));
         }
     }
-    Ok(last.into_iter().map(|(_, run)| run).collect())
+    Ok(last.map(|(_, run)| run))
 }

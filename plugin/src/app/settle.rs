@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::advance::run_key;
 use super::damaged::DAMAGED;
 use super::finish::{Ending, finish};
 use super::{Caller, Ctx, topic, view, who, write_off};
@@ -124,6 +125,7 @@ fn end<'e>(
         let Some((phase, by)) = decided else {
             return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
         };
+        let key = run_key(&team, &job)?;
         job.phase = phase;
         job.hold = None;
         let job = if job.phase.finished() {
@@ -131,7 +133,7 @@ fn end<'e>(
                 code: UNKNOWN.into(),
                 message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
             };
-            who::outlives(&team, &job, &before)?;
+            who::outlives(&team, &job, &before, &key)?;
             finish(&team, before.run(), job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.

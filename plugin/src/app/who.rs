@@ -2,6 +2,7 @@
 //! job that this conversation's turn executes.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::Ctx;
 use crate::domain::error::{Error, Result};
@@ -80,15 +81,17 @@ fn run_ended() -> Error {
 /// the host had named its run. [`look_up`] tells.
 pub const RUN_UNCLEAR: &str = "run_unclear";
 
-/// Remembers that a job was settled while its run may live and has no name.
-pub fn outlives(team: &TeamTx, job: &Job, before: &Phase) -> Result<()> {
+/// Remembers that a job was settled while its run may live and has no name, but
+/// the key under which it was asked for.
+pub fn outlives(team: &TeamTx, job: &Job, before: &Phase, key: &str) -> Result<()> {
     if !before.holds_slot() || before.attempt().is_some() {
         return Ok(());
     }
-    team.db.put(&keys::outlived(team.owner, &job.thread, &team.team.id, job.n), &(&team.team.id, job.n))
+    team.db.put(&keys::outlived(team.owner, &job.thread, &team.team.id, job.n), &(&team.team.id, job.n, key))
 }
 
-fn outlived(db: &Db, owner: &str, thread: &str) -> Result<alloc::vec::Vec<(String, u32)>> {
+/// Jobs (team, number, key) of a conversation whose unnamed runs may live.
+pub fn outlived(db: &Db, owner: &str, thread: &str) -> Result<Vec<(String, u32, String)>> {
     let found = db.scan_prefix(&keys::outlived_in(owner, thread), 200)?;
     found.iter().filter_map(|(key, value)| readable(parse(key, value)).transpose()).collect()
 }
@@ -99,7 +102,7 @@ fn outlived(db: &Db, owner: &str, thread: &str) -> Result<alloc::vec::Vec<(Strin
 pub fn look_up(ctx: Ctx) -> Result<()> {
     let owner = ctx.owner();
     let (Some(thread), Some(run)) = (ctx.caller.thread.as_deref(), ctx.caller.run.as_deref()) else { return Ok(()) };
-    for (id, n) in read(ctx.host, |db| outlived(db, owner, thread))? {
+    for (id, n, _) in read(ctx.host, |db| outlived(db, owner, thread))? {
         let job: Option<Job> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(owner, &id).job(n)))?;
         let message = job.as_ref().and_then(|job| job.message.as_deref());
         let is_its_own = match (ctx.host.lookup(owner, &id), message) {

@@ -123,7 +123,12 @@ mod tests {
     }
 
     fn interrupts() -> Wait {
-        let one = crate::domain::job::OpenInterrupt { id: "i".into(), checkpoint: None, value: serde_json::json!(1), cut: None };
+        let one = crate::domain::job::OpenInterrupt {
+            id: "i".into(),
+            checkpoint: None,
+            value: serde_json::json!(1),
+            cut: None,
+        };
         Wait::Interrupts { open: alloc::vec![one] }
     }
 
