@@ -131,9 +131,16 @@ struct Shared {
     failures: AtomicU64,
     /// Whether the store refused the last write that would have changed the file.
     failing: AtomicBool,
-    /// Errors that the next commits shall have.
+    /// What the next commits shall meet.
     #[cfg(test)]
-    faults: Mutex<std::collections::VecDeque<rusqlite::Error>>,
+    faults: Mutex<std::collections::VecDeque<Fault>>,
+}
+
+/// An error of a commit that did not happen, or that did.
+#[cfg(test)]
+struct Fault {
+    error: rusqlite::Error,
+    committed: bool,
 }
 
 impl Shared {
@@ -157,8 +164,8 @@ impl Shared {
     }
 
     #[cfg(test)]
-    fn fault(&self) -> rusqlite::Result<()> {
-        self.faults.lock().unwrap_or_else(|e| e.into_inner()).pop_front().map_or(Ok(()), Err)
+    fn fault(&self) -> Option<Fault> {
+        self.faults.lock().unwrap_or_else(|e| e.into_inner()).pop_front()
     }
 }
 
@@ -375,8 +382,19 @@ impl Database {
     /// The next commits fail with these results of SQLite.
     #[cfg(test)]
     pub(crate) fn fail_commits(&self, codes: &[i32]) {
-        let errors = codes.iter().map(|code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(*code), None));
-        self.handle.shared.faults.lock().unwrap_or_else(|e| e.into_inner()).extend(errors);
+        codes.iter().for_each(|code| self.meet(*code, false));
+    }
+
+    /// The next commit happens, and then fails with this result of SQLite.
+    #[cfg(test)]
+    pub(crate) fn lose_commit(&self, code: i32) {
+        self.meet(code, true);
+    }
+
+    #[cfg(test)]
+    fn meet(&self, code: i32, committed: bool) {
+        let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        self.handle.shared.faults.lock().unwrap_or_else(|e| e.into_inner()).push_back(Fault { error, committed });
     }
 
     /// Finishes the writes that wait, empties the log into the file and frees

@@ -306,7 +306,12 @@ impl Writer {
 
     fn try_commit(&self) -> rusqlite::Result<()> {
         #[cfg(test)]
-        self.shared.fault()?;
+        if let Some(fault) = self.shared.fault() {
+            if fault.committed {
+                self.execute("COMMIT")?;
+            }
+            return Err(fault.error);
+        }
         self.execute("COMMIT")
     }
 

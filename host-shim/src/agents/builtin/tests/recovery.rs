@@ -172,3 +172,18 @@ fn a_run_that_never_gets_anywhere_is_ended_before_it_costs_more() {
         assert!(w.requests().is_empty());
     });
 }
+
+#[test]
+fn a_run_in_which_the_host_ended_often_waits_and_can_be_cancelled_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, ..) = crash(dir.path(), |_: &_| Act::Hang, fine, async |w| reached(&w.model.begun, 1).await);
+    runtime().block_on(async {
+        let w = World::open(dir.path(), vec![agent("a", "")], |_: &_| Act::Hang, fine);
+        w.db.write(|c| Ok(c.execute("UPDATE agent_runs SET attempts = 50", [])?)).await.unwrap();
+        w.agents.recover().await.unwrap();
+        let runs = w.runs("ada");
+        assert_eq!(runs.cancel("t", &run.id).await.unwrap(), crate::agents::runs::Cancellation::Stopped);
+        assert_eq!(w.until_event(&run).await.status, RunStatus::Cancelled);
+        assert!(w.requests().is_empty());
+    });
+}

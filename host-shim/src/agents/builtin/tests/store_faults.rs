@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE};
 
@@ -10,10 +11,16 @@ use super::*;
 use crate::agents::builtin::outcome::{Outcome, Pending};
 use crate::agents::builtin::tables::StoredCall;
 use crate::agents::runs::InterruptAnswer;
-use std::time::Duration;
 
 /// Commits that fail in a row; few, since the pauses between them grow.
 const FULL: [i32; 3] = [SQLITE_FULL; 3];
+
+/// From its first call on the disk is full for a while.
+fn fill(db: &Database) {
+    if db.stats().failures == 0 {
+        db.fail_commits(&FULL);
+    }
+}
 
 /// The database of a world, for its model and tools.
 type Shelf = Arc<OnceLock<Database>>;
@@ -25,14 +32,14 @@ fn world(
     hand: impl Fn(&Caller, &Database) -> Act<String, CallError> + Send + Sync + 'static,
 ) -> World {
     let (of_brain, of_hand) = (Shelf::default(), Shelf::default());
-    let (fill, other) = (of_brain.clone(), of_hand.clone());
+    let (one, other) = (of_brain.clone(), of_hand.clone());
     let w = World::open(
         dir,
         vec![agent("a", more)],
         move |r| brain(r, of_brain.get().unwrap()),
         move |caller, _, _| hand(caller, of_hand.get().unwrap()),
     );
-    fill.set(w.db.clone()).ok().unwrap();
+    one.set(w.db.clone()).ok().unwrap();
     other.set(w.db.clone()).ok().unwrap();
     w
 }
@@ -45,7 +52,7 @@ fn no_tool(_: &Caller, _: &Database) -> Act<String, CallError> {
 async fn a_reply_that_cannot_be_written_is_kept_and_no_model_is_asked_again() {
     let dir = tempfile::tempdir().unwrap();
     let brain = |_: &ModelRequest, db: &Database| {
-        db.fail_commits(&FULL);
+        fill(db);
         text("dearly paid")
     };
     let w = world(dir.path(), "", brain, no_tool);
@@ -60,7 +67,7 @@ async fn a_reply_that_cannot_be_written_is_kept_and_no_model_is_asked_again() {
 async fn that_a_model_has_failed_is_written_and_not_tried_again() {
     let dir = tempfile::tempdir().unwrap();
     let brain = |_: &ModelRequest, db: &Database| {
-        db.fail_commits(&FULL);
+        fill(db);
         Act::Do(Err(ModelError::Unavailable("status 500".into())))
     };
     let w = world(dir.path(), "", brain, no_tool);
@@ -75,7 +82,7 @@ async fn a_result_that_cannot_be_written_is_kept_and_no_tool_is_called_again() {
         if r.call == 0 { calls(&[("send_member", "{}")]) } else { text("done") }
     };
     let hand = |_: &Caller, db: &Database| {
-        db.fail_commits(&FULL);
+        fill(db);
         Act::Do(Ok("{}".into()))
     };
     let w = world(dir.path(), "", brain, hand);
@@ -88,11 +95,8 @@ async fn a_model_is_asked_only_once_the_store_takes_writes_again() {
     let dir = tempfile::tempdir().unwrap();
     let seen = Arc::new(AtomicU64::new(0));
     let at_second = seen.clone();
-    let brain = move |r: &ModelRequest, db: &Database| {
-        if r.messages[0] == (crate::agents::providers::ModelMessage::Human { text: "x".repeat(20_000) })
-            && at_second.load(Ordering::SeqCst) == 0
-        {
-            at_second.store(1, Ordering::SeqCst);
+    let brain = move |_: &ModelRequest, db: &Database| {
+        if db.stats().failures == 0 {
             // Somebody else's write meets a full disk, and so does the next one.
             db.fail_commits(&[SQLITE_FULL, SQLITE_FULL]);
             db.write_blocking(|c| Ok(c.execute("UPDATE agent_runs SET spent_ms = spent_ms + 1", [])?)).unwrap_err();
@@ -104,6 +108,21 @@ async fn a_model_is_asked_only_once_the_store_takes_writes_again() {
     let w = world(dir.path(), "", brain, no_tool);
     assert_eq!(w.run("h1", &"x".repeat(20_000)).await.status, RunStatus::Succeeded);
     assert_eq!(seen.load(Ordering::SeqCst), 2, "the store was tried before the model was");
+}
+
+#[tokio::test]
+async fn an_end_that_was_written_without_anybody_knowing_is_told_all_the_same() {
+    for act in [|| text("done"), || calls(&[("ask_clarification", r#"{"question":"Which?"}"#)])] {
+        let dir = tempfile::tempdir().unwrap();
+        let brain = move |_: &ModelRequest, db: &Database| {
+            db.lose_commit(SQLITE_IOERR_FSYNC);
+            act()
+        };
+        let w = world(dir.path(), "", brain, no_tool);
+        assert_eq!(w.run("h1", "go").await.status, RunStatus::Succeeded);
+        assert_eq!(w.requests().len(), 1);
+        assert_eq!(w.count("SELECT count(*) FROM agent_messages WHERE role = 'assistant'"), 1);
+    }
 }
 
 #[tokio::test]
