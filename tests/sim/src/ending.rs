@@ -35,11 +35,12 @@ impl Checker {
                 }
                 // A turn that somebody outside has brought to its end is still this one.
                 let turns = || agents.threads.get(&job.thread).into_iter().flat_map(|t| t.runs.values());
-                let outside = turns().filter(|t| t.outside && t.job.as_deref() == Some(id) && t.answer.is_some());
-                let said = outside.last().unwrap_or(turn).answer.as_deref().unwrap_or("").trim();
-                if !said.starts_with(answer) || answer.len() > limits::ANSWER_BYTES {
+                let outside = turns().filter(|t| t.outside && t.job.as_deref() == Some(id));
+                let mut said = outside.chain([turn]).map(|t| t.answer.as_deref().unwrap_or("").trim());
+                let said = said.find(|said| said.starts_with(answer) && !answer.is_empty());
+                let Some(said) = said.filter(|_| answer.len() <= limits::ANSWER_BYTES) else {
                     return Err(format!("{id} has an answer that its run did not give"));
-                }
+                };
                 if meta.truncated != Some(said.len() > limits::ANSWER_BYTES) {
                     return Err(format!("whether the answer of {id} was cut is wrong"));
                 }
