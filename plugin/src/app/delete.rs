@@ -98,10 +98,8 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
                 team.db.delete(&key)?;
             }
         }
-        for (of, n, _) in who::outlived(team.db, team.owner, &thread)? {
-            if of == team.team.id {
-                team.db.delete(&keys::outlived(team.owner, &thread, &of, n))?;
-            }
+        for left in who::outlived(team.db, team.owner, &thread)?.iter().filter(|left| left.team == team.team.id) {
+            who::forget_outlived(team.db, team.owner, &thread, left)?;
         }
     }
     Ok(())

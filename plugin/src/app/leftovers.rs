@@ -11,8 +11,8 @@ use super::who;
 use crate::domain::error::Result;
 use crate::domain::job::Phase;
 use crate::host::{Level, RunError, ThreadState};
-use crate::store::records::Job;
-use crate::store::{Db, keys, parse, read, readable};
+use crate::store::records::{Job, Outlived};
+use crate::store::{Db, keys, parse, read, readable, transact};
 
 type State = core::result::Result<ThreadState, RunError>;
 
@@ -23,41 +23,75 @@ const RUNS: u32 = 1_000;
 /// Ends what is left in the conversation in which this job wants to start.
 /// Gives the conversation as it is then.
 pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
+    let thread = planned.thread.as_str();
     let Ok(state) = &seen else { return Ok(seen) };
-    if state.active_run.is_none() && state.interrupts.is_empty() {
+    if quiet(state) {
         return Ok(seen);
     }
-    let (mut left, unnamed) = read(s.host, |db| {
-        let named = match &state.active_run {
-            Some(run) => outlived(db, s.owner, &planned.thread, run)?,
+    let (settled, known) = read(s.host, |db| {
+        let known = match &state.active_run {
+            Some(run) => of_an_ended_job(db, s.owner, thread, run)?,
             None => interrupted(db, s, planned)?,
         };
-        Ok((Vec::from_iter(named), who::outlived(db, s.owner, &planned.thread)?))
+        Ok((who::outlived(db, s.owner, thread)?, known))
     })?;
-    for (_, _, key) in unnamed {
-        left.extend(s.runs.find(&planned.thread, &key).ok().map(|run| run.id));
-    }
+    let found = |left: Outlived| {
+        let run = left.key.as_deref().and_then(|key| Some(s.runs.find(thread, key).ok()?.id));
+        (left, run)
+    };
+    let settled: Vec<(Outlived, Option<String>)> = settled.into_iter().map(found).collect();
+    let of_settled = settled.iter().flat_map(|(left, found)| left.run.iter().chain(found)).cloned();
+    let left: Vec<String> = of_settled.chain(known).collect();
     if left.is_empty() {
         return Ok(seen);
     }
     for run in left {
         // Whether it has ended is read from the conversation.
-        let ended = s.runs.cancel(&planned.thread, &run);
+        let ended = s.runs.cancel(thread, &run);
         s.host.log(Level::Info, &format!("run {run} of an ended job is withdrawn from its conversation: {ended:?}"));
     }
-    Ok(s.runs.state(&planned.thread, None))
+    let seen = s.runs.state(thread, None);
+    if seen.as_ref().is_ok_and(quiet) {
+        forget(s, thread, &settled)?;
+    }
+    Ok(seen)
+}
+
+/// What was settled in a conversation is over there. A run without a name may
+/// still make a late call, and is remembered.
+fn forget(s: &Step, thread: &str, settled: &[(Outlived, Option<String>)]) -> Result<()> {
+    if settled.is_empty() {
+        return Ok(());
+    }
+    transact(s.host, &s.lock(), |db| {
+        for (left, found) in settled {
+            if let Some(run) = found {
+                db.put(&keys::ran(s.owner, thread, run), &(&left.team, left.n))?;
+            }
+            if found.is_some() || left.key.is_none() {
+                who::forget_outlived(db, s.owner, thread, left)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Nothing runs in the conversation, and nothing is asked there but, maybe, a
+/// clarification.
+fn quiet(state: &ThreadState) -> bool {
+    state.active_run.is_none() && state.interrupts.is_empty()
 }
 
 /// The active run, if its job has ended.
-fn outlived(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Option<String>> {
+fn of_an_ended_job(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Option<String>> {
     let Some((team, n)) = db.get::<(String, u32)>(&keys::ran(owner, thread, run))? else { return Ok(None) };
     let job: Option<Job> = db.get(&keys::TeamKeys::new(owner, &team).job(n))?;
     Ok(job.is_none_or(|job| job.phase.finished()).then(|| run.into()))
 }
 
-/// The run that stopped at the open interrupts, if its job has ended without an
-/// answer: of those in this conversation the last, since nothing has run there
-/// after it.
+/// The run that stopped at the open interrupts, if its job was cancelled while
+/// it waited, as format 1 did without asking the host: of those in this
+/// conversation the last, since nothing has run there after it.
 fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Option<String>> {
     let this: Option<Job> = db.get(&keys::TeamKeys::new(s.owner, s.team).job(planned.job))?;
     // An answer is for interrupts of its own job.

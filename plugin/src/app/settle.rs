@@ -133,7 +133,7 @@ fn end<'e>(
                 code: UNKNOWN.into(),
                 message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
             };
-            who::outlives(&team, &job, &before, &key)?;
+            who::outlives(&team, &job, &before, key)?;
             finish(&team, before.run(), job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use super::Ctx;
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Phase;
-use crate::host::{Role, RunError};
-use crate::store::records::{Job, Member, Work};
-use crate::store::{Db, TeamTx, keys, parse, read, readable, transact};
+use crate::host::{Role, RunError, RunStatus, Runs};
+use crate::store::records::{Job, Member, Outlived, Work};
+use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, transact};
 
 /// The member from whose conversation a tool is called: the caller's own
 /// conversation, or the nearest above it that is a member's.
@@ -52,7 +52,7 @@ pub fn executing(team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Optio
         // A run that the host has not named yet is the one that was asked for.
         (None, Some(job)) if is_its_own(&job) => Ok(Some(job)),
         (Some(_), _) | (None, Some(_)) => Err(run_ended()),
-        (None, None) if outlived(team.db, team.owner, thread)?.is_empty() => Ok(None),
+        (None, None) if outlived(team.db, team.owner, thread)?.iter().all(|left| left.key.is_none()) => Ok(None),
         (None, None) => Err(Error::unavailable(RUN_UNCLEAR, "Whether this run is over cannot be told now. Try again.")),
     }
 }
@@ -81,43 +81,61 @@ fn run_ended() -> Error {
 /// the host had named its run. [`look_up`] tells.
 pub const RUN_UNCLEAR: &str = "run_unclear";
 
-/// Remembers that a job was settled while its run may live and has no name, but
-/// the key under which it was asked for.
-pub fn outlives(team: &TeamTx, job: &Job, before: &Phase, key: &str) -> Result<()> {
-    if !before.holds_slot() || before.attempt().is_some() {
-        return Ok(());
-    }
-    team.db.put(&keys::outlived(team.owner, &job.thread, &team.team.id, job.n), &(&team.team.id, job.n, key))
+/// Remembers that a job was settled while its run may live.
+pub fn outlives(team: &TeamTx, job: &Job, before: &Phase, key: String) -> Result<()> {
+    let asker = || job.answer.as_ref().and_then(|answer| answer.asker.clone());
+    let left = Outlived {
+        team: team.team.id.clone(),
+        n: job.n,
+        run: before.run().map(String::from).or_else(asker),
+        key: before.attempt().is_none().then_some(key),
+    };
+    team.db.put(&keys::outlived(team.owner, &job.thread, &left.team, left.n), &left)
 }
 
-/// Jobs (team, number, key) of a conversation whose unnamed runs may live.
-pub fn outlived(db: &Db, owner: &str, thread: &str) -> Result<Vec<(String, u32, String)>> {
+/// The jobs of a conversation whose runs may have outlived them.
+pub fn outlived(db: &Db, owner: &str, thread: &str) -> Result<Vec<Outlived>> {
     let found = db.scan_prefix(&keys::outlived_in(owner, thread), 200)?;
     found.iter().filter_map(|(key, value)| readable(parse(key, value)).transpose()).collect()
 }
 
+/// Forgets one of them, whose run is over.
+pub fn forget_outlived(db: &Db, owner: &str, thread: &str, left: &Outlived) -> Result<()> {
+    db.delete(&keys::outlived(owner, thread, &left.team, left.n))
+}
+
 /// Finds out whether the calling run is that of a job which was settled before
 /// its run had a name: it is if the job's message is in the conversation and no
-/// other human message follows it. A conversation has one run at a time.
+/// other human message follows it, since a conversation has one run at a time.
+/// A run that has ended makes late calls only, whosever it was.
 pub fn look_up(ctx: Ctx) -> Result<()> {
     let owner = ctx.owner();
     let (Some(thread), Some(run)) = (ctx.caller.thread.as_deref(), ctx.caller.run.as_deref()) else { return Ok(()) };
-    for (id, n, _) in read(ctx.host, |db| outlived(db, owner, thread))? {
-        let job: Option<Job> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(owner, &id).job(n)))?;
-        let message = job.as_ref().and_then(|job| job.message.as_deref());
-        let is_its_own = match (ctx.host.lookup(owner, &id), message) {
-            (_, None) => false,
-            (None, Some(_)) => continue,
-            (Some(runs), Some(message)) => match runs.state(thread, Some((message, None))) {
-                Ok(state) => state.found && !state.messages.iter().skip(1).any(|m| m.role == Role::Human),
-                Err(RunError::NotFound(_)) => false,
-                Err(_) => continue,
-            },
+    for left in read(ctx.host, |db| outlived(db, owner, thread))?.into_iter().filter(|left| left.key.is_some()) {
+        let Some(runs) = ctx.host.lookup(owner, &left.team) else { continue };
+        let job: Option<Job> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(owner, &left.team).job(left.n)))?;
+        let Ok(is_its_own) = is_its_own(&*runs, thread, run, job.and_then(|job| job.message).as_deref()) else {
+            continue;
         };
-        transact(ctx.host, &crate::store::commit_lock(owner, &id), |db| {
-            db.delete(&keys::outlived(owner, thread, &id, n))?;
-            if is_its_own { db.put(&keys::ran(owner, thread, run), &(&id, n)) } else { Ok(()) }
+        transact(ctx.host, &commit_lock(owner, &left.team), |db| match is_its_own {
+            true => db.put(&keys::ran(owner, thread, run), &(&left.team, left.n)),
+            false => forget_outlived(db, owner, thread, &left),
         })?;
     }
     Ok(())
+}
+
+/// Whether this run began with this message, or has ended.
+fn is_its_own(runs: &dyn Runs, thread: &str, run: &str, message: Option<&str>) -> core::result::Result<bool, RunError> {
+    match runs.get(thread, run) {
+        Ok(known) if !matches!(known.status, RunStatus::Pending | RunStatus::Running) => return Ok(true),
+        Ok(_) | Err(RunError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let Some(message) = message else { return Ok(false) };
+    match runs.state(thread, Some((message, None))) {
+        Ok(state) => Ok(state.found && !state.messages.iter().skip(1).any(|m| m.role == Role::Human)),
+        Err(RunError::NotFound(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }

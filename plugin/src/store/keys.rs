@@ -9,7 +9,7 @@
 //! work/OWNER/THREAD/SEQ            an unfinished job, in its conversation's order
 //! list/OWNER/CREATED-TEAM          an owner's teams
 //! ran/OWNER/THREAD/RUN             the job (team and number) that this run executes
-//! outlived/OWNER/THREAD/TEAM-N     a job that was settled while its run may live and has no name
+//! outlived/OWNER/THREAD/TEAM-N     a job that was settled while its run may live
 //! team/OWNER/TEAM/team             roster and goal (written once)
 //! team/OWNER/TEAM/head             revision, counters, connection
 //! team/OWNER/TEAM/id/JOBID         job id → number
@@ -108,8 +108,8 @@ pub fn ran(owner: &str, thread: &str, run: &str) -> String {
     format!("ran/{}/{}/{}", part(owner), part(thread), part(run))
 }
 
-/// The jobs of a conversation, whatever their team, whose unnamed runs may have
-/// outlived them.
+/// The jobs of a conversation, whatever their team, whose runs may have outlived
+/// them.
 pub fn outlived_in(owner: &str, thread: &str) -> String {
     format!("outlived/{}/{}/", part(owner), part(thread))
 }

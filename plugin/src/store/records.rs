@@ -336,6 +336,20 @@ pub enum Need {
     Host,
 }
 
+/// A job that a person settled while its run may live, or may have stopped at
+/// interrupts: what is left of it in its conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlived {
+    pub team: String,
+    pub n: u32,
+    /// The last run that is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The key of an attempt whose run the host has not named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
 /// An admitted job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
