@@ -43,17 +43,21 @@ pub fn executing(team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Optio
     let Some(run) = run else { return Ok(head) };
     let began: Option<(String, u32)> = team.db.get(&keys::ran(team.owner, thread, run))?;
     let is_its_own = |job: &Job| job.phase.attempt().is_none_or(|named| named == run);
-    match (began, head) {
-        (Some((of, n)), _) if of != team.team.id => {
-            let theirs: Option<Job> = team.db.get(&keys::TeamKeys::new(team.owner, &of).job(n))?;
-            if theirs.is_some_and(|job| job.phase.executing()) { Ok(None) } else { Err(run_ended()) }
+    let (of, n) = match began {
+        Some(job) => job,
+        None if outlived(team.db, team.owner, thread)?.iter().any(|left| left.key.is_some()) => {
+            return Err(Error::unavailable(RUN_UNCLEAR, "Whether this run is over cannot be told now. Try again."));
         }
-        (Some((_, n)), Some(job)) if job.n == n && is_its_own(&job) => Ok(Some(job)),
         // A run that the host has not named yet is the one that was asked for.
-        (None, Some(job)) if is_its_own(&job) => Ok(Some(job)),
-        (Some(_), _) | (None, Some(_)) => Err(run_ended()),
-        (None, None) if outlived(team.db, team.owner, thread)?.iter().all(|left| left.key.is_none()) => Ok(None),
-        (None, None) => Err(Error::unavailable(RUN_UNCLEAR, "Whether this run is over cannot be told now. Try again.")),
+        None => return if head.as_ref().is_none_or(is_its_own) { Ok(head) } else { Err(run_ended()) },
+    };
+    if of != team.team.id {
+        let theirs: Option<Job> = team.db.get(&keys::TeamKeys::new(team.owner, &of).job(n))?;
+        return if theirs.is_some_and(|job| job.phase.executing()) { Ok(None) } else { Err(run_ended()) };
+    }
+    match head {
+        Some(job) if job.n == n && is_its_own(&job) => Ok(Some(job)),
+        _ => Err(run_ended()),
     }
 }
 
