@@ -64,13 +64,21 @@ pub fn job(team: &TeamTx, n: u32, request: &str, result: Option<&str>, whole: bo
         json!({"available": true, "text": shown, "truncated": null, "excerpt": cut})
     });
     let id = job_id(team, n)?.unwrap_or_else(|| format!("{DAMAGED}-{n}"));
-    Ok(json!({
+    let mut shown_job = nothing_of(&id, n, &reason(error.damaged_key().unwrap_or("")));
+    shown_job["text"] = json!(shown);
+    shown_job["text_truncated"] = json!(cut);
+    shown_job["result"] = json!(result);
+    Ok(shown_job)
+}
+
+/// A job of which no more is known than its id and number.
+pub fn nothing_of(id: &str, n: u32, reason: &Value) -> Value {
+    json!({
         "id": id, "n": n, "kind": null, "status": DAMAGED, "member_id": null, "member": null,
         "requester": {"kind": DAMAGED, "thread": ""}, "parent_id": null, "root_id": id, "request_id": "",
-        "text": shown, "text_truncated": cut, "result": result, "error": null, "note": null,
-        "reason": reason(error.damaged_key().unwrap_or("")), "question": null, "interrupts": [], "thread": "",
-        "run_id": null, "created_at": null, "completed_at": null,
-    }))
+        "text": "", "text_truncated": false, "result": null, "error": null, "note": null, "reason": reason, "settle": ["failed"],
+        "question": null, "interrupts": [], "thread": "", "run_id": null, "created_at": null, "completed_at": null,
+    })
 }
 
 /// The same in a list of finds.

@@ -62,7 +62,7 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
     });
     match ended {
         Err(error) if error.damaged_key().is_some() && settle.outcome == Outcome::Failed => {
-            write_off::job(ctx.host, ctx.owner(), &settle.team_id, &settle.job_id, &error)
+            write_off::job(ctx, &settle.team_id, &settle.job_id, &error)
         }
         ended => ended,
     }
@@ -96,7 +96,7 @@ pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -
     });
     // A damaged team or job is no reason to leave its slot taken.
     let settled = match settled {
-        Err(error) if error.damaged_key().is_some() => write_off::job(host, owner, team, job, &error)?,
+        Err(error) if error.damaged_key().is_some() => write_off::job(ctx, team, job, &error)?,
         settled => settled?,
     };
     let job = &settled["job"];

@@ -12,7 +12,8 @@ use crate::host::{Cancellation, Host, Input, InterruptAnswer, NotOwner, Run, Run
 pub struct Timed<'a> {
     runs: &'a dyn Runs,
     host: &'a dyn Host,
-    began: u64,
+    /// Milliseconds that its calls have taken.
+    used: Cell<u64>,
     cut: Cell<bool>,
     sent: Cell<bool>,
     named: RefCell<Option<Run>>,
@@ -33,8 +34,14 @@ type Reply<T> = Result<T, RunError>;
 
 impl<'a> Timed<'a> {
     pub fn new(host: &'a dyn Host, runs: &'a dyn Runs) -> Self {
-        let began = host.now_ms();
-        Self { runs, host, began, cut: Cell::new(false), sent: Cell::new(false), named: RefCell::new(None) }
+        Self {
+            runs,
+            host,
+            used: Cell::new(0),
+            cut: Cell::new(false),
+            sent: Cell::new(false),
+            named: RefCell::new(None),
+        }
     }
 
     /// Nothing: all that was to be asked was asked.
@@ -50,12 +57,14 @@ impl<'a> Timed<'a> {
 
     /// Asks the host, if there is time.
     fn ask<T>(&self, call: impl FnOnce(&dyn Runs) -> Reply<T>) -> Reply<T> {
-        let used = self.host.now_ms().saturating_sub(self.began);
-        if used > limits::JOB_MS - limits::CALL_MS {
+        if self.used.get() > limits::JOB_MS - limits::CALL_MS {
             self.cut.set(true);
             return Err(RunError::Unavailable(String::from("the time of this step is over")));
         }
-        call(self.runs)
+        let began = self.host.now_ms();
+        let reply = call(self.runs);
+        self.used.set(self.used.get().saturating_add(self.host.now_ms().saturating_sub(began)));
+        reply
     }
 
     fn named(&self, run: Reply<Run>) -> Reply<Run> {

@@ -7,11 +7,10 @@ use alloc::string::String;
 use serde_json::{Value, json};
 
 use super::damaged::{self, DAMAGED};
-use super::topic;
+use super::{Ctx, topic, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, JobKind, Phase, Source};
 use crate::domain::{limits, time};
-use crate::host::Host;
 use crate::store::records::{Job, MessageKind, NewJob, Slot, Work};
 use crate::store::{Db, TeamTx, commit_lock, keys, parse, readable, transact};
 
@@ -25,31 +24,35 @@ struct Remains {
 
 /// Ends the job. `error`: what cannot be read; it is answered where nothing of
 /// an unfinished job is left to end.
-pub fn job(host: &dyn Host, owner: &str, team: &str, id: &str, error: &Error) -> Result<Value> {
-    let now = host.now_ms();
-    let (reply, revision) = transact(host, &commit_lock(owner, team), |db| {
+pub fn job(ctx: Ctx, team: &str, id: &str, error: &Error) -> Result<Value> {
+    let (owner, now) = (ctx.owner(), ctx.now());
+    let (reply, revision) = transact(ctx.host, &commit_lock(owner, team), |db| {
         let at = keys::TeamKeys::new(owner, team);
         let n: Option<u32> = readable(db.get(&at.job_id(id)))?.flatten();
         let Some(remains) = n.map(|n| remains(db, owner, team, n)).transpose()?.flatten() else {
             return Err(error.clone());
         };
+        // Something else is damaged: the job itself is no loss.
+        if TeamTx::load(db, owner, team).is_ok_and(|team| team.job(remains.n).is_ok()) {
+            return Err(error.clone());
+        }
         let Remains { n, slot, work } = &remains;
         for key in slot.iter().chain(work.iter().map(|(key, ..)| key)).chain(&[at.input(*n), at.answer(*n)]) {
             db.delete(key)?;
         }
         let why = damaged::reason(error.damaged_key().unwrap_or(""));
-        let thread = work.as_ref().map(|(_, thread, _)| thread.as_str());
-        let reply = json!({
-            "id": id, "kind": null, "status": DAMAGED, "thread": thread,
-            "error": {"code": DAMAGED, "message": why["message"]}, "completed_at": time::rfc3339(now),
-        });
-        let revision = match readable(TeamTx::load(db, owner, team))? {
-            Some(team) => Some(replace(&team, id, &remains, &why, now)?),
-            None => None,
+        let Some(team) = readable(TeamTx::load(db, owner, team))? else {
+            let mut reply = damaged::nothing_of(id, *n, &Value::Null);
+            reply["thread"] = json!(work.as_ref().map_or("", |(_, thread, _)| thread));
+            reply["error"] = json!({"code": DAMAGED, "message": why["message"]});
+            reply["completed_at"] = json!(time::rfc3339(now));
+            return Ok((reply, None));
         };
-        Ok((reply, revision))
+        let job = replace(&team, id, &remains, &why, now)?;
+        let revision = team.finish()?;
+        Ok((view::job(ctx, &team, &job, true)?, Some(revision)))
     })?;
-    host.publish(owner, &topic(team), revision.unwrap_or(0));
+    ctx.host.publish(owner, &topic(team), revision.unwrap_or(0));
     Ok(json!({"job": reply}))
 }
 
@@ -74,36 +77,33 @@ fn remains(db: &Db, owner: &str, team: &str, n: u32) -> Result<Option<Remains>> 
     Ok((found.slot.is_some() || found.work.is_some()).then_some(found))
 }
 
-/// A finished record in place of the one that cannot be read. Gives the team's
-/// revision.
-fn replace(team: &TeamTx, id: &str, remains: &Remains, why: &Value, now: u64) -> Result<u64> {
+/// A finished record in place of the one that cannot be read.
+fn replace(team: &TeamTx, id: &str, remains: &Remains, why: &Value, now: u64) -> Result<Job> {
     let n = remains.n;
-    if readable(team.planned_job(n))?.is_none() {
-        let (thread, seq) = remains.work.as_ref().map_or(("", 0), |(_, thread, seq)| (thread.as_str(), *seq));
-        let record = Job {
-            n,
-            root: n,
-            seq,
-            phase: Phase::Failed,
-            failure: Some(Failure { code: DAMAGED.into(), message: why["message"].as_str().unwrap_or("").into() }),
-            completed_at: Some(now),
-            ..Job::queued(NewJob {
-                id: id.into(),
-                kind: JobKind::Request,
-                member: team.team.member_of_thread(thread).map(|m| m.id.clone()),
-                thread: thread.into(),
-                source: Source::Owner,
-                request_id: String::new(),
-                digest: String::new(),
-                created_at: 0,
-            })
-        };
-        team.db.put(&team.keys.job(n), &record)?;
-        team.add_message(MessageKind::Notice, n, now)?;
-        let mut head = team.head.borrow_mut();
-        head.unfinished = head.unfinished.saturating_sub(1);
-        // Whether it was counted among those that wait is not known.
-        head.waiting = None;
-    }
-    team.finish()
+    let (thread, seq) = remains.work.as_ref().map_or(("", 0), |(_, thread, seq)| (thread.as_str(), *seq));
+    let record = Job {
+        n,
+        root: n,
+        seq,
+        phase: Phase::Failed,
+        failure: Some(Failure { code: DAMAGED.into(), message: why["message"].as_str().unwrap_or("").into() }),
+        completed_at: Some(now),
+        ..Job::queued(NewJob {
+            id: id.into(),
+            kind: JobKind::Request,
+            member: team.team.member_of_thread(thread).map(|m| m.id.clone()),
+            thread: thread.into(),
+            source: Source::Owner,
+            request_id: String::new(),
+            digest: String::new(),
+            created_at: 0,
+        })
+    };
+    team.db.put(&team.keys.job(n), &record)?;
+    team.add_message(MessageKind::Notice, n, now)?;
+    let mut head = team.head.borrow_mut();
+    head.unfinished = head.unfinished.saturating_sub(1);
+    // Whether it was counted among those that wait is not known.
+    head.waiting = None;
+    Ok(record)
 }

@@ -149,7 +149,8 @@ pub fn report(slots: u32) -> Value {
     json!({
         "team_name": text(TEAM_NAME), "goal": text(GOAL), "member_name": text(MEMBER_NAME),
         "agent_name": text(AGENT_NAME), "text": text(TEXT), "request_id": text(REQUEST_ID), "id": text(ID),
-        "query": text(QUERY), "response_bytes": RESPONSE_BYTES, "answer_bytes": ANSWER_BYTES,
+        "query": text(QUERY), "response_bytes": RESPONSE_BYTES, "question_bytes": QUESTION_BYTES,
+        "interrupts": {"max": INTERRUPTS, "bytes": INTERRUPTS_BYTES}, "answers_per_job": ANSWERS_PER_JOB, "answer_bytes": ANSWER_BYTES,
         "excerpt_bytes": EXCERPT_BYTES, "members": {"min": MEMBERS_MIN, "max": MEMBERS_MAX},
         "teams_per_owner": TEAMS_PER_OWNER, "requests_per_team": REQUESTS_PER_TEAM,
         "receipts_per_team": RECEIPTS_PER_TEAM, "requests_per_chain": REQUESTS_PER_CHAIN,

@@ -98,6 +98,7 @@ export default {
   'team.reconnected': 'The team is connected; its work goes on.',
   'team.disconnected': 'Not connected.',
   'team.notReady': 'Not ready yet.',
+  'team.damaged': 'Damaged.',
   'team.stale': 'What you see may be old.',
   'team.delete': 'Delete the team',
   'team.deleted': 'The team is deleted.',
@@ -194,6 +195,7 @@ export default {
   'status.failed': 'Failed',
   'status.cancelled': 'Cancelled',
   'status.unknown': 'Unclear',
+  'status.damaged': 'Damaged',
 
   'job.details': 'Details',
   'job.id': 'Id',
@@ -209,6 +211,8 @@ export default {
   'settle.text': 'Look at the conversation. Then either try again, which may do the work twice, or end it as failed.',
   'settle.stuck.title': 'This run does not end by itself.',
   'settle.stuck.text': 'The host has not said that it ended. Wait for it, or end the job as failed: its run can then start nothing more.',
+  'settle.damaged.title': 'The record of this job cannot be read.',
+  'settle.damaged.text': 'Look at the conversation. If nothing of it is at work any more, end it as failed.',
   'settle.retry': 'Try again',
   'settle.failed': 'End as failed',
 
@@ -234,6 +238,7 @@ export default {
   'answer.stops': '{name} stopped for a decision',
   'answer.approval': 'Wants to call',
   'answer.exact': 'Exactly what is asked',
+  'answer.cut': 'Shortened here: the whole has {n} bytes and is in the conversation.',
   'answer.interruptId': 'Interrupt',
   'answer.approvalForm': 'Approve with',
   'answer.or': 'or refuse with',

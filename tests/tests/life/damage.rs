@@ -4,12 +4,13 @@
 use agent_teams_plugin::store::keys::{self, TeamKeys};
 use agent_teams_tests::both;
 use agent_teams_tests::double::{Effect, Method, Turn};
-use agent_teams_tests::harness::{Team, World};
+use agent_teams_tests::harness::{Team, World, refused};
 use serde_json::{Value, json};
 
 both!(
     what_a_run_stopped_at_may_be_of_any_size,
     more_interrupts_than_can_be_answered_fail_the_job,
+    a_job_is_answered_as_often_as_its_record_bears,
     a_damaged_record_stops_its_own_team_alone,
     a_damaged_team_gives_its_slots_back_and_can_be_deleted,
     a_damaged_job_is_marked_and_everything_beside_it_is_read,
@@ -69,6 +70,22 @@ fn more_interrupts_than_can_be_answered_fail_the_job(w: World) {
     for job in &jobs {
         assert_eq!(w.job(&team, job)["error"]["code"], "not_answerable");
     }
+}
+
+fn a_job_is_answered_as_often_as_its_record_bears(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.script(team.thread(0), [Turn::ask("Which?"), Turn::ask("Which?")]);
+    let job = w.send(&team, 0, "r");
+    w.work();
+    let mut record: Value = serde_json::from_str(&w.raw(&keys_of(&team).job(1)).expect("a job")).expect("JSON");
+    record["answers"] = (0..199).map(|n| json!([format!("a{n}"), "d"])).collect();
+    w.put_raw(&keys_of(&team).job(1), &record.to_string());
+    w.answer(&team, &job, "the last", json!("red")).expect("accepted");
+    w.work();
+    assert_eq!(w.status(&team, &job), "waiting_input");
+    refused(w.answer(&team, &job, "one more", json!("red")), "answer_limit");
+    w.answer(&team, &job, "the last", json!("red")).expect("the same");
+    w.cancel(&team, &job).expect("cancelled");
 }
 
 /// A team of ann's with a run at work in each conversation, and one of bea's.

@@ -91,16 +91,26 @@ fn what_the_earlier_plugin_froze_is_not_sent_without_a_slot(mut w: World) {
     assert_eq!(w.double.admissions().len(), 9);
 }
 
+/// Ends the hangs also where the test fails.
+struct Release<'a>(&'a World);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.double.release_hangs();
+    }
+}
+
 /// Runs `f` while a connect of the team hangs in the host and holds its lock.
 fn while_locked(w: &World, team: &Team, f: impl FnOnce()) {
     w.double.fault(Method::CreateThread, Some(team.thread(0)), 1, Effect::HangBefore);
     std::thread::scope(|scope| {
         let connecting = scope.spawn(|| w.connect(team));
+        let release = Release(w);
         while w.double.hanging() == 0 {
             std::thread::yield_now();
         }
         f();
-        w.double.release_hangs();
+        drop(release);
         connecting.join().expect("no panic").expect("connected");
     });
 }

@@ -135,7 +135,7 @@ function details(team, job) {
 function settle(team, job) {
   if (!job.settle?.length) return nothing;
   const off = busy(`settle/${job.id}`);
-  const words = job.status === 'unknown' ? 'settle' : 'settle.stuck';
+  const words = { unknown: 'settle', damaged: 'settle.damaged' }[job.status] ?? 'settle.stuck';
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
     <p class="ask-title">${t(`${words}.title`)}</p><p>${t(`${words}.text`)} ${nextTry(job.reason)}</p>
     <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
