@@ -1,5 +1,5 @@
 //! A step whose time was over before the host had been asked everything. What
-//! it did say is stored, and a mark from which the next step goes on: so a job
+//! it did say is stored, and a mark from which the next step continues: so a job
 //! moves also where each call of the host takes as long as it may.
 
 use super::advance::{self, Step};
@@ -46,7 +46,7 @@ pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
     Ok(revision.is_some())
 }
 
-/// Where the next step goes on, if it is not at the beginning.
+/// Where the next step continues, if it is not at the beginning.
 fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
     let at_once = |code: &str, message: &str| {
         let tries = job.tries(code);
@@ -78,7 +78,7 @@ pub fn sends_again(job: &Job) -> bool {
     job.hold.as_ref().is_some_and(|hold| hold.code == NOT_SENT_AGAIN)
 }
 
-/// Goes on where the last step stopped. Nothing: there is no mark, so all is
+/// Continues where the last step stopped. Nothing: there is no mark, so all is
 /// asked from the beginning.
 pub fn go_on(s: &Step, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Seen>> {
     let Some(hold) = &job.hold else { return Ok(None) };

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, topic, who, worklist};
+use super::{Ctx, list, topic, who, worklist};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Level;
-use crate::store::records::Job;
+use crate::store::records::{Job, Team};
 use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, step_lock, transact};
 
 /// Deletes a finished team's records. The members' conversations stay.
@@ -81,7 +81,9 @@ fn check<'d, 'h>(db: &'d Db<'h>, owner: &'d str, id: &str) -> Result<Option<Team
 }
 
 /// Removes which runs executed this team's jobs; these records lie under their
-/// conversations. At most two hundred jobs are looked at.
+/// conversations. In the conversation of another team's member they stay until
+/// that team goes: a late call of such a run would be taken for its next job's.
+/// At most two hundred jobs are looked at.
 fn forget_runs(team: &TeamTx) -> Result<()> {
     let jobs = team.head.borrow().jobs;
     let numbers: Vec<String> = (1..=jobs).map(|n| team.keys.job(n)).collect();
@@ -91,10 +93,13 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
             threads.push(job.thread);
         }
     }
+    let others: Vec<Team> = list::owned(team.db, team.owner)?.into_iter().map(|(other, _)| other).collect();
+    let others: Vec<&Team> = others.iter().filter(|other| other.id != team.team.id).collect();
+    threads.retain(|thread| !others.iter().any(|other| other.member_of_thread(thread).is_some()));
     for thread in threads {
         for (key, value) in team.db.scan_prefix(&keys::rans(team.owner, &thread), 4_000)? {
             let of = readable(parse::<(String, u32)>(&key, &value))?;
-            if of.is_some_and(|(of, _)| of == team.team.id) {
+            if of.is_some_and(|(of, _)| !others.iter().any(|other| other.id == of)) {
                 team.db.delete(&key)?;
             }
         }

@@ -94,7 +94,7 @@ pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -
             Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
         }
     });
-    // A damaged team or job is no reason to leave its slot taken.
+    // Also where the team or the job is damaged, the slot is given back.
     let settled = match settled {
         Err(error) if error.damaged_key().is_some() => write_off::job(ctx, team, job, &error)?,
         settled => settled?,

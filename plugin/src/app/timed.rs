@@ -1,6 +1,6 @@
 //! The host's time of one job in one step. No call begins once it might not
 //! end within the job's bound: it is refused here, and the host is not asked.
-//! What the host has said until then is kept, and the next step goes on there.
+//! What the host has said until then is kept, and the next step continues there.
 
 use alloc::string::String;
 use core::cell::{Cell, RefCell};

@@ -1,6 +1,6 @@
 //! Ends a job whose record, or whose team's, cannot be read: its slot and its
 //! place in the conversation are given back. What it was is not known any
-//! more, so no result is sent to anybody.
+//! more, so no receipt is sent.
 
 use alloc::string::String;
 

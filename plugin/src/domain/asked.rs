@@ -64,7 +64,7 @@ fn shorten(json: &str, bytes: usize) -> (Value, bool) {
     if json.len() <= bytes {
         return (serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.into())), false);
     }
-    // Long texts are cut first, then long lists and what lies deep.
+    // Long texts are cut first, then long lists and deep ones.
     let rooms = [(bytes / 2, 64, 16), (bytes / 8, 64, 16), (bytes / 32, 64, 8), (64, 16, 6), (32, 8, 4), (32, 3, 2)];
     for (string, items, depth) in rooms {
         let room = Room { string: string.max(32), items, depth };

@@ -1,5 +1,5 @@
 //! Records that are too large or cannot be read: the trouble of one job or of
-//! one team, shown as such, and of nobody else.
+//! one team alone, and shown as such.
 
 use agent_teams_plugin::store::keys::{self, TeamKeys};
 use agent_teams_tests::both;
@@ -144,7 +144,7 @@ fn a_damaged_record_stops_its_own_team_alone(mut w: World) {
             w.put_raw(key, &whole);
         }
     }
-    // Restored, it goes on.
+    // Restored, it works again.
     w.connect(&ann).expect("connected");
     w.double.release_all();
     w.later(60_000);
@@ -219,7 +219,7 @@ fn a_damaged_job_at_work_stops_its_own_conversation_until_it_is_settled(w: World
     w.double.release_all();
     w.later(60_000);
     w.sweep();
-    // The other member's work goes on, and so does everybody's.
+    // The other member's work continues, and so do all other teams.
     let other = w.send(&ann, 1, "more");
     let theirs = w.send(&bea, 0, "r");
     w.work();
