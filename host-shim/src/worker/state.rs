@@ -329,12 +329,9 @@ impl State {
         if self.planning {
             return far;
         }
-        if let Some(at) = self.plan_after.filter(|at| *at > now) {
-            return at;
-        }
-        if let Some(at) = self.rest().filter(|at| self.dirty && *at > now) {
-            return at;
-        }
-        [self.next, self.next_sweep].into_iter().flatten().min().unwrap_or(far)
+        // A time that has passed since a plan was last asked for counts, too.
+        let due = if self.dirty { Some(now) } else { [self.next, self.next_sweep].into_iter().flatten().min() };
+        let due = due.unwrap_or(far);
+        self.plan_after.max(self.rest()).map_or(due, |at| due.max(at))
     }
 }

@@ -559,3 +559,19 @@ fn a_step_that_ended_while_the_plan_was_made_has_overtaken_it() {
     let (took, _) = state.take_plan(now).expect("planned again");
     assert_eq!(took, [end]);
 }
+
+#[test]
+fn a_rest_that_ends_between_two_looks_at_the_clock_is_not_slept_through() {
+    let ms = Duration::from_millis;
+    let begun = Instant::now();
+    let mut state = State::new(&options());
+    state.take_plan(begun).expect("the first plan");
+    state.planned(plan(&["a"]), &[], begun + ms(10));
+    assert!(matches!(state.take_start(begun + ms(10), false), Some(Start::Step { .. })));
+    state.something_happened();
+    assert_eq!(state.take_plan(begun + ms(19)), None, "planning rests for as long as it took");
+    for later in [19, 20, 21] {
+        assert!(state.wake_at(begun + ms(later)) <= begun + ms(later.max(20)));
+    }
+    assert!(state.take_plan(begun + ms(20)).is_some());
+}
