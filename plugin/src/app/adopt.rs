@@ -3,12 +3,12 @@
 
 use alloc::vec::Vec;
 
-use super::{collect, topic};
+use super::{collect, topic, worklist};
 use crate::domain::error::Result;
 use crate::domain::job::{Phase, Wait};
 use crate::host::{Host, Runs};
-use crate::store::records::{Job, Need, Work};
-use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
+use crate::store::records::{Job, Need};
+use crate::store::{Db, TeamTx, commit_lock, read, readable, transact};
 
 /// Reads the open interrupts of jobs that wait for unnamed ones, so that
 /// people see what they are asked. A conversation that cannot be read is left
@@ -25,7 +25,8 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
     })?;
     for job in waiting {
         let Ok(state) = runs.state(&job.thread, None) else { continue };
-        if state.interrupts.is_empty() {
+        let Ok(open) = collect::open_interrupts(&state) else { continue };
+        if open.is_empty() {
             continue;
         }
         let now = host.now_ms();
@@ -36,7 +37,7 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
                 return Ok(None);
             }
             if let Phase::Waiting { wait, .. } = &mut job.phase {
-                *wait = Wait::Interrupts { open: collect::open_interrupts(&state) };
+                *wait = Wait::Interrupts { open: open.clone() };
             }
             team.save_job(&mut job, now)?;
             team.finish().map(Some)
@@ -51,13 +52,11 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
 /// The job of this team that is first in the conversation and waits for a
 /// person.
 fn head(db: &Db, team: &TeamTx, thread: &str) -> Result<Option<Job>> {
-    let found = db.scan_prefix(&keys::work_thread(team.owner, thread), 1)?;
-    let Some((key, value)) = found.first() else { return Ok(None) };
-    let work: Work = parse(key, value)?;
+    let Some(Ok(work)) = worklist::first(db, team.owner, thread)? else { return Ok(None) };
     if work.team != team.team.id || work.need != Need::Person {
         return Ok(None);
     }
-    team.job(work.job).map(Some)
+    readable(team.job(work.job))
 }
 
 fn unnamed(job: &Job) -> bool {

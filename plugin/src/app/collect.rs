@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::finish::Ending;
 use crate::domain::error::Error;
 use crate::domain::job::{Answered, Failure, OpenInterrupt, Phase, Wait};
-use crate::domain::{limits, text};
+use crate::domain::{asked, limits, text};
 use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
 use crate::store::records::{Frozen, FrozenInput, Job};
 
@@ -282,7 +282,7 @@ fn cannot_ask(job: &Job, error: &RunError) -> Seen {
 }
 
 /// What a run's status, and where it ended its conversation, mean.
-fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
+pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
     let failed = |code: &str, message: String| Seen::Ended {
         run: run.id.clone(),
         ending: Ending::Failed(Failure { code: code.into(), message }),
@@ -346,12 +346,17 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
         );
     }
     if !state.interrupts.is_empty() {
-        return Seen::Asked { run: run.into(), wait: Wait::Interrupts { open: open_interrupts(state) } };
+        return match open_interrupts(state) {
+            Ok(open) => Seen::Asked { run: run.into(), wait: Wait::Interrupts { open } },
+            Err(failure) => Seen::Ended { run: run.into(), ending: Ending::Failed(failure) },
+        };
     }
-    let asked = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
-    if let Some(q) = asked.or(state.open_question.as_ref()) {
-        let wait = Wait::Question { id: q.id.clone(), text: q.text.clone(), options: q.options.clone() };
-        return Seen::Asked { run: run.into(), wait };
+    let question = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
+    if let Some(q) = question.or(state.open_question.as_ref()) {
+        if let Some(failure) = asked::unanswerable([q.id.as_str()].into_iter()) {
+            return Seen::Ended { run: run.into(), ending: Ending::Failed(failure) };
+        }
+        return Seen::Asked { run: run.into(), wait: asked::question(&q.id, &q.text, &q.options) };
     }
     if ended.status == RunStatus::Interrupted {
         return failed(
@@ -375,12 +380,19 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
     }
 }
 
-/// The interrupts that are open in a conversation.
-pub fn open_interrupts(state: &ThreadState) -> Vec<OpenInterrupt> {
-    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.into()));
-    let one =
-        |i: &Interrupt| OpenInterrupt { id: i.id.clone(), checkpoint: i.checkpoint.clone(), value: value(&i.value) };
-    state.interrupts.iter().map(one).collect()
+/// The interrupts that are open in a conversation, as they are stored; or why
+/// they cannot be answered here.
+pub fn open_interrupts(state: &ThreadState) -> core::result::Result<Vec<OpenInterrupt>, Failure> {
+    let open = &state.interrupts;
+    let names = open.iter().map(|i| match &i.checkpoint {
+        Some(checkpoint) if checkpoint.len() > i.id.len() => checkpoint.as_str(),
+        _ => i.id.as_str(),
+    });
+    if let Some(failure) = asked::unanswerable(names) {
+        return Err(failure);
+    }
+    let one = |i: &Interrupt| asked::interrupt(&i.id, i.checkpoint.as_deref(), &i.value, open.len());
+    Ok(open.iter().map(one).collect())
 }
 
 fn not_now(code: &'static str, message: String, disconnect: bool) -> Seen {

@@ -37,6 +37,7 @@ pub mod send;
 pub mod settle;
 pub mod update_state;
 pub mod view;
+pub mod worklist;
 
 use alloc::string::String;
 use alloc::vec::Vec;

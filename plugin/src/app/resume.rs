@@ -116,6 +116,12 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         {
             return Err(changed());
         }
+        if job.answers.len() >= limits::ANSWERS_PER_JOB {
+            return Err(Error::limit(
+                "answer_limit",
+                format!("This job was answered {} times, which is its bound. Cancel it.", job.answers.len()),
+            ));
+        }
         let answer_text = check_response(wait, &resume.response)?;
         let answer = Answer {
             request_id: request_id.clone(),
@@ -148,7 +154,9 @@ fn open_interrupts(runs: &dyn Runs, job: &Job) -> Result<Option<Vec<OpenInterrup
     }
     match runs.state(&job.thread, None) {
         Ok(state) if state.interrupts.is_empty() => Err(changed()),
-        Ok(state) => Ok(Some(collect::open_interrupts(&state))),
+        Ok(state) => collect::open_interrupts(&state)
+            .map(Some)
+            .map_err(|why| Error::conflict("not_answerable", why.message).at("response")),
         Err(error) => Err(Error::unavailable(
             "host_unavailable",
             format!(

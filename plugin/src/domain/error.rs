@@ -19,6 +19,9 @@ pub enum Kind {
     Internal,
 }
 
+/// The code of a record that cannot be read.
+const DAMAGED: &str = "damaged_record";
+
 /// A refusal with a stable code, a sentence that says what to do, and the
 /// argument at fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +81,19 @@ impl Error {
             "There is no such request or receipt in this team. Read the team to see the ids of its jobs.",
         )
         .at("job_id")
+    }
+
+    /// A stored record that cannot be read. Its key names ids alone; what it
+    /// holds is never repeated.
+    pub fn damaged(key: &str, why: impl core::fmt::Display) -> Self {
+        Self::new(Kind::Internal, DAMAGED, alloc::format!("The stored record `{key}` cannot be read ({why})."))
+            .with(serde_json::json!({"key": key}))
+    }
+
+    /// The key of the record that cannot be read, if that is what is wrong.
+    pub fn damaged_key(&self) -> Option<&str> {
+        let detail = self.detail.as_ref().filter(|_| self.code == DAMAGED)?;
+        detail["key"].as_str()
     }
 
     /// Names the argument at fault.

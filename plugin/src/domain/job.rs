@@ -83,7 +83,20 @@ pub struct OpenInterrupt {
     pub id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
+    /// What is asked, within a bound.
     pub value: Value,
+    /// Absent: `value` is the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+/// What is known of a value that was cut when it was stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Bytes of the whole, as JSON text.
+    pub bytes: u64,
+    /// Digest of the whole, so that two that were cut to the same are not.
+    pub digest: String,
 }
 
 /// A person's answer to a [`Wait`].

@@ -27,6 +27,17 @@ pub const QUERY: Bound = bound(200, 800);
 
 /// A structured answer to an interrupt, as compact JSON.
 pub const RESPONSE_BYTES: usize = 8_000;
+/// What is stored of everything that a run stopped at, as compact JSON; the
+/// whole stays in the conversation.
+pub const INTERRUPTS_BYTES: usize = 32_000;
+/// Interrupts that one run may stop at.
+pub const INTERRUPTS: usize = 64;
+/// An interrupt's id and its checkpoint, each.
+pub const INTERRUPT_ID_BYTES: usize = 512;
+/// What is stored of a question, and of all its suggested answers together.
+pub const QUESTION_BYTES: usize = 8_000;
+/// Answers that one job may be given, one for each time that it asks.
+pub const ANSWERS_PER_JOB: usize = 200;
 /// A member's stored answer.
 pub const ANSWER_BYTES: usize = 6_000;
 pub const EXCERPT_BYTES: usize = 500;
@@ -90,6 +101,8 @@ pub const FEED_MAX: u32 = 200;
 
 /// Admitted jobs in the whole database, unless the deployment sets another.
 pub const SLOTS: u32 = 8;
+/// More slots than are ever held.
+pub const MANY_SLOTS: u32 = 1_000;
 
 pub const MENTION_HITS: usize = 16;
 pub const MENTION_REFERENCES: usize = 16;
@@ -104,8 +117,16 @@ pub const THREAD_BYTES: usize = 256;
 /// Milliseconds between two looks at work that is under way, in case an event
 /// was lost.
 pub const SWEEP_MS: u64 = 15_000;
-/// One call of `advance` takes no new job after this many milliseconds.
-pub const STEP_MS: u64 = 9_000;
+/// One step of one job takes no more of the host's time than this, all its
+/// calls together.
+pub const JOB_MS: u64 = 10_000;
+/// The longest that a host lets one call take.
+pub const CALL_MS: u64 = 9_000;
+/// One call of `advance` takes no new job after this many milliseconds, so
+/// that others do not wait long for the team.
+pub const STEP_MS: u64 = 1_000;
+/// A step that finds its team's lock taken leaves its jobs alone for so long.
+pub const LOCKED_MS: u64 = 250;
 /// Waiting for a lock of a team.
 pub const LOCK_MS: u32 = 10_000;
 /// How often a command decides again after a commit conflict.
@@ -116,6 +137,9 @@ pub const PAUSE_FIRST_MS: u64 = 1_000;
 pub const PAUSE_MAX_MS: u64 = 60_000;
 /// Failures in a row after which a team is disconnected with the reason.
 pub const FAILURES_TO_DISCONNECT: u32 = 6;
+/// Steps of one job in a row that may fail by what is stored of it, before it
+/// is given up.
+pub const FAILURES_TO_GIVE_UP: u32 = 6;
 /// Attempts to deliver a receipt into a conversation that is denied or gone.
 pub const RECEIPT_TRIES: u32 = 5;
 
@@ -125,7 +149,8 @@ pub fn report(slots: u32) -> Value {
     json!({
         "team_name": text(TEAM_NAME), "goal": text(GOAL), "member_name": text(MEMBER_NAME),
         "agent_name": text(AGENT_NAME), "text": text(TEXT), "request_id": text(REQUEST_ID), "id": text(ID),
-        "query": text(QUERY), "response_bytes": RESPONSE_BYTES, "answer_bytes": ANSWER_BYTES,
+        "query": text(QUERY), "response_bytes": RESPONSE_BYTES, "question_bytes": QUESTION_BYTES,
+        "interrupts": {"max": INTERRUPTS, "bytes": INTERRUPTS_BYTES}, "answers_per_job": ANSWERS_PER_JOB, "answer_bytes": ANSWER_BYTES,
         "excerpt_bytes": EXCERPT_BYTES, "members": {"min": MEMBERS_MIN, "max": MEMBERS_MAX},
         "teams_per_owner": TEAMS_PER_OWNER, "requests_per_team": REQUESTS_PER_TEAM,
         "receipts_per_team": RECEIPTS_PER_TEAM, "requests_per_chain": REQUESTS_PER_CHAIN,

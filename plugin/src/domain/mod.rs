@@ -1,5 +1,6 @@
 //! The rules, as pure functions and data: no storage, no host, no clock.
 
+pub mod asked;
 pub mod board;
 pub mod context;
 pub mod cursor;

@@ -44,6 +44,12 @@ impl<'a> Db<'a> {
         keys.iter().zip(values).map(|(key, value)| value.map(|text| parse(key, &text)).transpose()).collect()
     }
 
+    /// The same where one record that cannot be read must not hide the others.
+    pub fn get_each<T: DeserializeOwned>(&self, keys: &[String]) -> Result<Vec<Option<Result<T>>>> {
+        let values = self.tx.get_many(keys).map_err(store_error)?;
+        Ok(keys.iter().zip(values).map(|(key, value)| value.map(|text| parse(key, &text))).collect())
+    }
+
     pub fn get_many_texts(&self, keys: &[String]) -> Result<Vec<Option<String>>> {
         self.tx.get_many(keys).map_err(store_error)
     }
@@ -77,10 +83,7 @@ impl<'a> Db<'a> {
 
 /// Parses a stored record.
 pub fn parse<T: DeserializeOwned>(key: &str, text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|e| {
-        // The key names only ids; the value is never repeated.
-        Error::new(Kind::Internal, "damaged_record", format!("The stored record `{key}` cannot be read ({e})."))
-    })
+    serde_json::from_str(text).map_err(|e| Error::damaged(key, format_args!("at column {}", e.column())))
 }
 
 pub fn store_error(error: StoreError) -> Error {
@@ -92,6 +95,15 @@ pub fn store_error(error: StoreError) -> Error {
         StoreError::Unavailable(why) => {
             Error::unavailable("store_unavailable", format!("The store cannot answer now; nothing happened: {why}."))
         }
+    }
+}
+
+/// What can be read; nothing where the record cannot. Any other refusal stays.
+pub fn readable<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.damaged_key().is_some() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
