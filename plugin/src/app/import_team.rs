@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::args::optional;
-use super::{Ctx, delete, plan, topic};
+use super::{Ctx, delete, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, JobKind, Phase};
 use crate::domain::legacy::{self, Imported};
 use crate::domain::{ids, limits};
 use crate::store::records::{
-    Frozen, FrozenInput, Head, Job, Member, Message, MessageKind, NewJob, ResultMeta, Slot, Team, V1, Work,
+    Frozen, FrozenInput, Head, Job, Member, Message, MessageKind, NewJob, ResultMeta, Team, V1, Work,
 };
 use crate::store::{Db, keys, read, transact};
 
@@ -93,7 +93,8 @@ fn known(db: &Db, owner: &str, imported: &Imported) -> Result<bool> {
 fn store(db: &Db, owner: &str, imported: &Imported, nonce: &str, now: u64) -> Result<()> {
     let at = keys::TeamKeys::new(owner, &imported.id);
     // The earlier plugin kept no time for a team: that of its first job.
-    let created_at = imported.jobs.iter().map(|j| j.created_at).filter(|t| *t > 0).min().unwrap_or(now);
+    // Whatever a document says, no team is younger than its import.
+    let created_at = imported.jobs.iter().map(|j| j.created_at).filter(|t| *t > 0).min().unwrap_or(now).min(now);
     let team = Team {
         v: V1,
         id: imported.id.clone(),
@@ -186,8 +187,10 @@ fn record(imported: &Imported, n: u32, from: &legacy::Job) -> Job {
     }
 }
 
-/// Puts an unfinished job into its conversation's list, with its slot and its
-/// frozen input, byte for byte and under its old key.
+/// Puts an unfinished job into its conversation's list, with its frozen input,
+/// byte for byte and under its old key. What was frozen elsewhere takes no
+/// slot of this deployment: its run is collected, and nothing is sent for it
+/// before it was admitted here.
 fn place(
     db: &Db,
     owner: &str,
@@ -217,20 +220,6 @@ fn place(
         let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
         job.input = Some(ids::digest("input", &[&stored]));
         db.put_text(&at.input(job.n), &stored)?;
-    }
-    if job.phase.holds_slot() {
-        let number = free_slot(db)?;
-        job.slot = Some(number);
-        let slot = Slot {
-            v: V1,
-            owner: owner.into(),
-            team: team.into(),
-            n: job.n,
-            job: job.id.clone(),
-            thread: job.thread.clone(),
-            since: now,
-        };
-        db.put(&keys::slot(number), &slot)?;
     }
     let work = Work {
         team: team.into(),
@@ -276,11 +265,4 @@ fn report(imported: &Imported, outcome: Outcome) -> Value {
         },
         "warnings": imported.warnings,
     })
-}
-
-/// The lowest number of a slot that nobody holds. What runs already needs one,
-/// however many are taken.
-fn free_slot(db: &Db) -> Result<u32> {
-    let taken = db.scan_prefix(keys::slots(), plan::MANY_SLOTS)?;
-    Ok((0..).find(|number| !taken.iter().any(|(key, _)| *key == keys::slot(*number))).unwrap_or(u32::MAX))
 }

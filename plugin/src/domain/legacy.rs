@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::error::{Error, Result};
 use super::job::{JobKind, Phase, Source, Wait};
-use super::{ids, limits, text, time};
+use super::{asked, ids, limits, text, time};
 
 #[derive(Clone, Debug, Deserialize)]
 struct Document {
@@ -280,20 +280,31 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
         }
     }
     let of = |id: &Option<String>| id.as_deref().and_then(|id| numbers.get(id).copied());
+    // Older receipts name their request only in their text.
+    let parents: Vec<Option<u32>> =
+        document.jobs.iter().map(|raw| of(&raw.parent_id).or_else(|| of(&named_request(raw)))).collect();
+    let roots: Vec<Option<u32>> = document.jobs.iter().map(|raw| of(&raw.root)).collect();
+    let (given, roots) = (parents, chain_roots(&roots));
+    let parents = without_cycles(&given);
+    let mut frozen: BTreeSet<&str> = BTreeSet::new();
     let mut out = Vec::with_capacity(document.jobs.len());
     for (i, raw) in document.jobs.iter().enumerate() {
         let at = |name: &str| format!("team.jobs[{i}].{name}");
-        let n = i as u32 + 1;
         check_thread(&at("thread_id"), &raw.thread_id)?;
         check_text(&at("text"), &raw.text)?;
-        // Older receipts name their request only in their text.
-        let parent = of(&raw.parent_id).or_else(|| of(&named_request(raw))).filter(|p| *p != n);
+        let parent = parents[i];
+        if given[i].is_some() && parent.is_none() {
+            warnings.push(format!("Job {}: it descends from itself; its parent is left out.", raw.id));
+        }
         let request = parent.filter(|_| raw.kind == JobKind::Receipt).map(|p| &document.jobs[p as usize - 1]);
         let member = raw.member_id.clone().filter(|id| members.iter().any(|m| m.id == *id));
         if member.is_none() && raw.kind == JobKind::Request {
             return Err(damaged(at("member_id"), "A request is for a member of the team."));
         }
         let phase = phase(raw, &at("status"), warnings)?;
+        if phase.holds_slot() && !frozen.insert(&raw.thread_id) {
+            return Err(damaged(at("status"), "Another job of this conversation is under way; only one can be."));
+        }
         if raw.kind == JobKind::Receipt && request.is_none() && !phase.finished() {
             return Err(damaged(at("parent_id"), "An unfinished receipt names no request of this team."));
         }
@@ -308,7 +319,7 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
             member: member.clone(),
             thread: raw.thread_id.clone(),
             source: source(raw, request, members),
-            root: of(&raw.root).unwrap_or(n),
+            root: roots[i],
             parent,
             text: raw.text.clone(),
             message: raw.result_message_id.clone().or_else(|| input.as_ref().map(|i| i.message_id.clone())),
@@ -324,6 +335,40 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
         });
     }
     Ok(out)
+}
+
+/// The jobs' parents by number, without those that lead back to the job
+/// itself: following them comes to an end.
+fn without_cycles(parents: &[Option<u32>]) -> Vec<Option<u32>> {
+    let mut kept = parents.to_vec();
+    for n in 1..=parents.len() as u32 {
+        let mut at = kept[n as usize - 1];
+        // A circle that it only leads to is opened at one of its own jobs.
+        for _ in 0..parents.len() {
+            match at {
+                Some(parent) if parent != n => at = kept[parent as usize - 1],
+                _ => break,
+            }
+        }
+        if at == Some(n) {
+            kept[n as usize - 1] = None;
+        }
+    }
+    kept
+}
+
+/// The root of each job's chain, which is a root of its own: a job without one
+/// is its own, and so is one whose roots lead nowhere.
+fn chain_roots(roots: &[Option<u32>]) -> Vec<u32> {
+    let root_of = |n: u32| roots[n as usize - 1].unwrap_or(n);
+    let found = (1..=roots.len() as u32).map(|n| {
+        let mut root = root_of(n);
+        for _ in 0..roots.len() {
+            root = root_of(root);
+        }
+        if root_of(root) == root { root } else { n }
+    });
+    found.collect()
 }
 
 /// The request that a receipt's document names.
@@ -379,9 +424,7 @@ fn phase(raw: &RawJob, field: &str, warnings: &mut Vec<String>) -> Result<Phase>
                     .push(format!("Job {}: an answer that was not sent yet is not taken over; answer again.", raw.id));
             }
             let wait = match &raw.clarification {
-                Some(c) => {
-                    Wait::Question { id: c.request_id.clone(), text: c.question.clone(), options: c.options.clone() }
-                }
+                Some(c) => asked::question(&c.request_id, &c.question, &c.options),
                 // Which ones are open is read from the conversation.
                 None => Wait::Interrupts { open: Vec::new() },
             };

@@ -18,6 +18,7 @@
 
 use agent_teams_plugin::domain::error::Kind;
 use agent_teams_plugin::host::{Input, Runs};
+use agent_teams_plugin::store::keys::TeamKeys;
 use agent_teams_tests::double::{Effect, Method, Turn};
 use serde_json::{Value, json};
 
@@ -413,6 +414,9 @@ fn damaged_documents_are_refused_by_field() {
     damage("/jobs/0/member_id", json!("nobody"), "team.jobs[0].member_id");
     damage("/jobs/0/text", json!("x".repeat(70_000)), "team.jobs[0].text");
     damage("/jobs/0/kind", json!("wish"), "team");
+    let behind = document(RELEASE)["jobs"].as_array().expect("jobs").iter().position(|j| j["id"] == BEHIND);
+    let status = format!("/jobs/{}/status", behind.expect("a job"));
+    damage(&status, json!("unknown"), "team.jobs[8].status");
     damage("/jobs", json!(vec![document(ARCHIVE)["jobs"][0].clone(); 101]), "team.jobs");
     for (broken, field) in cases {
         let refused = desk.action("alice", "import_team", &json!({"team": broken})).expect_err("damaged");
@@ -425,4 +429,84 @@ fn damaged_documents_are_refused_by_field() {
     let report = import(&desk, "alice", &odd);
     assert_eq!(report["name"], "Archive");
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1));
+}
+
+/// Twelve requests of one chain, each asked during the one before it, the
+/// first during the last; the last is queued.
+fn circle() -> Value {
+    let job = |n: usize| {
+        let mut job = document(ARCHIVE)["jobs"][0].clone();
+        job["id"] = json!(format!("{n:032}"));
+        job["kind"] = json!("request");
+        job["member_id"] = document(ARCHIVE)["members"][0]["id"].clone();
+        job["root"] = json!(format!("{:032}", 0));
+        job["parent_id"] = json!(format!("{:032}", (n + 11) % 12));
+        job["status"] = json!(if n == 11 { "queued" } else { "completed" });
+        for absent in ["run_id", "result_run_id", "input"] {
+            job[absent] = Value::Null;
+        }
+        job
+    };
+    let mut circle = document(ARCHIVE);
+    circle["jobs"] = (0..12).map(job).collect();
+    circle["messages"] = json!([]);
+    circle
+}
+
+#[test]
+fn jobs_that_descend_from_themselves_come_to_an_end() {
+    for stored in [false, true] {
+        let desk = Desk::default();
+        let report = import(&desk, "alice", &circle());
+        assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
+        let jobs = feed(&desk, "alice", ARCHIVE);
+        assert_eq!((&jobs[0]["parent_id"], &jobs[1]["parent_id"]), (&Value::Null, &jobs[0]["id"]));
+        if stored {
+            // As an earlier version of this component took it over.
+            let key = TeamKeys::new("alice", ARCHIVE).job(1);
+            let record = desk.host.store().dump().into_iter().find(|(k, _)| *k == key).expect("a record").1;
+            let mut record: Value = serde_json::from_str(&record).expect("JSON");
+            record["parent"] = json!(12);
+            desk.host.store().put_raw(&key, &record.to_string());
+        }
+        desk.double.hold(true);
+        desk.action("alice", "connect", &json!({"team_id": ARCHIVE})).expect("connects");
+        desk.work();
+        let members = document(ARCHIVE)["members"].as_array().expect("members").clone();
+        let thread = text(&jobs[11]["thread"]);
+        assert!(desk.double.running_in(&thread).is_some(), "the last one is at work");
+        let args = json!({"team_id": ARCHIVE, "member": members[1]["name"], "request_id": "x", "text": "Please."});
+        let refused = desk.tool("alice", &thread, "send_member", &args).expect_err("the chain is full");
+        assert_eq!(refused.code, "chain_limit");
+    }
+}
+
+#[test]
+fn roots_are_their_own_roots() {
+    let desk = Desk::default();
+    let mut document = circle();
+    for (n, root) in [(0, 1), (1, 2), (2, 2), (3, 4), (4, 3)] {
+        document["jobs"][n]["root"] = json!(format!("{root:032}"));
+    }
+    import(&desk, "alice", &document);
+    let jobs = feed(&desk, "alice", ARCHIVE);
+    for (n, root) in [(0, 2), (1, 2), (2, 2), (3, 3), (4, 4), (5, 2)] {
+        assert_eq!(jobs[n]["root_id"], jobs[root]["id"], "{n}");
+    }
+}
+
+#[test]
+fn a_team_dated_absurdly_late_is_listed_and_deleted() {
+    let desk = Desk::default();
+    let mut late = document(ARCHIVE);
+    for job in late["jobs"].as_array_mut().expect("jobs") {
+        job["created_at"] = json!("9999-12-31T23:59:59.999Z");
+    }
+    import(&desk, "alice", &late);
+    let listed = || desk.action("alice", "list", &json!({})).expect("lists")["teams"].clone();
+    assert_eq!(listed()[0]["id"], ARCHIVE);
+    assert!(text(&listed()[0]["created_at"]).starts_with("2026-"), "{}", listed());
+    desk.action("alice", "delete", &json!({"team_id": ARCHIVE})).expect("deletes");
+    assert_eq!(listed(), json!([]));
+    assert!(!desk.host.store().dump().iter().any(|(key, _)| key.starts_with("list/")));
 }
