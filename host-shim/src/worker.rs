@@ -7,9 +7,9 @@
 //!   has succeeded, so none is lost.
 //! - One step a team at a time; steps of different teams run at once.
 //! - A failure or a panic of a step concerns its team alone: that team pauses,
-//!   longer each time, and the rest goes on. A plan is told which teams pause,
-//!   so that no other waits for them. The worker itself never ends before it is
-//!   shut down.
+//!   longer each time, and the rest goes on. A plan is told which teams pause or
+//!   have a step under way, so that no other waits for them. The worker itself
+//!   never ends before it is shut down.
 
 mod backoff;
 mod state;
@@ -33,7 +33,8 @@ use state::{Start, State};
 /// What the worker needs of the component.
 #[async_trait]
 pub trait Team: Send + Sync + 'static {
-    /// Decides what is due. `resting`: teams whose steps fail. Changes nothing.
+    /// Decides what is due. `resting`: teams that can take no step now. Changes
+    /// nothing.
     async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError>;
     /// One bounded step of one team. True: something changed.
     async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError>;

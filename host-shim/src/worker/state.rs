@@ -146,9 +146,18 @@ impl State {
         Some((std::mem::take(&mut self.ended), std::mem::take(&mut self.sweep)))
     }
 
-    /// The teams that pause, since their steps fail.
+    /// The teams that can take no step now: they pause, since their steps fail,
+    /// or a step of theirs is under way. A slot that a plan offers them would
+    /// wait for them.
     pub fn resting(&self, now: Instant) -> Vec<TeamRef> {
-        self.pauses.pausing(now)
+        let mut teams = self.pauses.pausing(now);
+        for team in self.busy.keys() {
+            if !teams.contains(team) {
+                teams.push(team.clone());
+            }
+        }
+        teams.sort();
+        teams
     }
 
     /// The pause after a plan. With no step under way there is nothing to

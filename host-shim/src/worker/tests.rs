@@ -475,6 +475,22 @@ fn nobody_is_planned_behind_a_team_that_rests() {
     assert!(state.resting(now + pause).is_empty());
 }
 
+/// A slot that is offered to a team whose step takes long would wait for it.
+#[test]
+fn a_team_whose_step_is_under_way_is_offered_nothing() {
+    let now = Instant::now();
+    let mut state = State::new(&options());
+    state.take_plan(now).expect("the first plan");
+    state.planned(plan(&["a", "b"]), &[], now);
+    assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
+    assert_eq!(state.resting(now), [team("a")]);
+    assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
+    assert_eq!(state.resting(now), [team("a"), team("b")]);
+    state.step_ended(&team("a"), String::new(), true);
+    state.step_failed(&team("b"), now);
+    assert_eq!(state.resting(now), [team("b")], "it pauses now");
+}
+
 #[test]
 fn a_plan_that_always_asks_for_another_step_cannot_spin() {
     let now = Instant::now();

@@ -10,14 +10,15 @@ use super::collect::{self, Attempt, Seen, say};
 use super::connect;
 use super::finish::{Ending, finish};
 use super::freeze::freeze;
-use super::{plan, topic};
+use super::timed::Timed;
+use super::{topic, worklist};
 use crate::domain::error::Result;
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
 use crate::domain::schedule;
 use crate::host::{RunError, ThreadState};
-use crate::store::records::{Frozen, Job, Slot, Work};
-use crate::store::{Db, TeamTx, keys, parse, transact};
+use crate::store::records::{Frozen, Job, Slot};
+use crate::store::{Db, TeamTx, keys, readable, transact};
 
 /// What the conversation says before anything is sent there.
 pub enum Ready {
@@ -48,6 +49,8 @@ enum Tried {
 /// the input and takes the slot, or says why not. The attempt counts as the
 /// owner's turn.
 pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
+    let timed = Timed::new(s.host, s.runs);
+    let s = &Step { runs: &timed, ..*s };
     let seen = s.runs.state(&planned.thread, None);
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {
@@ -90,7 +93,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
                 super::board::wait::nudge(s.host);
             }
             let seen = collect::send(s.runs, &job, &frozen, Attempt::First);
-            s.record(planned.job, seen)?;
+            s.conclude(planned.job, seen, timed.cut(), false)?;
         }
         Tried::Held { code, message, disconnect: true } => {
             connect::disconnected(s.host, s.owner, s.team, &collect::as_disconnect(code, &message))?;
@@ -98,6 +101,20 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
         Tried::Held { .. } | Tried::Failed => {}
     }
     Ok(true)
+}
+
+/// The owner's turn is over without an attempt, since the team cannot take a
+/// step now. True: the round has changed.
+pub fn pass_over(s: &Step, planned: &Admission) -> Result<bool> {
+    transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let Some(job) = team.planned_job(planned.job)? else { return Ok(false) };
+        if !job.phase.wants_slot() || job.thread != planned.thread || !may_start(db, s, &job, planned)? {
+            return Ok(false);
+        }
+        serve(db, s)?;
+        Ok(true)
+    })
 }
 
 /// A conversation that is busy or has an open question takes nothing new, and
@@ -146,28 +163,22 @@ fn changed() -> Failure {
     }
 }
 
-/// Whether the job is the first unfinished one of its conversation.
-fn is_head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<bool> {
-    let found = db.scan_prefix(&keys::work_thread(owner, &job.thread), 1)?;
-    let Some((key, value)) = found.first() else { return Ok(false) };
-    let work: Work = parse(key, value)?;
-    Ok(work.team == team && work.job == job.n)
-}
-
 /// Whether this job may start now: it is the first of its conversation, the
 /// slot that was planned for it is free, and whoever stands before its owner
 /// in the round has a slot of its own in the same plan. So steps of one plan
 /// may run in any order, and a plan that is out of date passes nobody over.
 fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> {
-    let taken = db.get::<Slot>(&keys::slot(planned.slot))?.is_some();
-    if taken || !is_head(db, s.owner, s.team, job)? {
+    let taken = db.get_text(&keys::slot(planned.slot))?.is_some();
+    if taken || !worklist::is_head(db, s.owner, s.team, job)? {
         return Ok(false);
     }
     let round = round(db, s)?;
     for turn in round.iter().filter(|turn| turn.ready).take_while(|turn| turn.owner != s.owner) {
         let Some((_, slot)) = planned.after.iter().find(|(owner, _)| *owner == turn.owner) else { return Ok(false) };
-        // Another plan may have given that slot to somebody else.
-        if db.get::<Slot>(&keys::slot(*slot))?.is_some_and(|held| held.owner != turn.owner) {
+        // Another plan may have given that slot to somebody else; who holds it
+        // cannot be read where its record is damaged.
+        let held = readable(db.get::<Slot>(&keys::slot(*slot)))?;
+        if held.is_none_or(|held| held.is_some_and(|held| held.owner != turn.owner)) {
             return Ok(false);
         }
     }
@@ -186,12 +197,12 @@ struct Turn {
 /// whoever rests keeps its place, and nobody waits for it.
 fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
     let (planned, resting) = (&s.permit.round, &s.permit.resting);
-    let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+    let stored: Vec<String> = readable(db.get(keys::ROUND))?.flatten().unwrap_or_default();
     let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
     for owner in stored {
-        let ready = planned.contains(&owner) || plan::asks(db, s.host, &owner, resting)?;
+        let ready = planned.contains(&owner) || worklist::asks(db, s.host, &owner, resting)?;
         let rests = || resting.iter().any(|(o, _)| *o == owner);
-        if ready || (rests() && plan::asks(db, s.host, &owner, &[])?) {
+        if ready || (rests() && worklist::asks(db, s.host, &owner, &[])?) {
             round.push(Turn { owner, ready });
         }
     }
@@ -204,7 +215,7 @@ fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
 }
 
 /// The owner had its attempt: it goes to the end of the round.
-fn serve(db: &Db, s: &Step) -> Result<()> {
+pub fn serve(db: &Db, s: &Step) -> Result<()> {
     let round = round(db, s)?.into_iter().map(|turn| turn.owner).collect();
     db.put(keys::ROUND, &schedule::served(round, s.owner))
 }

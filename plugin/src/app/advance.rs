@@ -10,14 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::admit::Ready;
 use super::collect::{self, Attempt, Found, Seen};
 use super::finish::{Ending, finish};
-use super::{admit, connect, freeze, topic};
+use super::setback::{self, Wanted};
+use super::timed::{Cut, Timed};
+use super::{admit, connect, cut_short, freeze, topic, worklist};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Hold, Phase};
 use crate::domain::limits;
 use crate::domain::machine::{Event, step};
 use crate::host::{Host, Runs};
 use crate::store::records::{Frozen, Job};
-use crate::store::{TeamTx, commit_lock, keys, read, step_lock, transact};
+use crate::store::{TeamTx, commit_lock, keys, read, readable, step_lock, transact};
 
 /// What one step may do, as planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,20 +54,34 @@ pub struct Admission {
 pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result<bool> {
     let permit: Permit = serde_json::from_str(permit)
         .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
-    let Ok(_step) = host.lock(&step_lock(owner, team), 0) else { return Ok(false) };
+    let held = host.lock(&step_lock(owner, team), 0);
     let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
     let step = Step { host, owner, team, runs: &*runs, permit: &permit };
+    let Ok(_held) = held else { return step.pass_over() };
     let until = host.now_ms().saturating_add(limits::STEP_MS);
+    let over = || host.now_ms() > until;
+    let gone = || host.lookup(owner, team).is_none();
     let mut changed = false;
-    for n in &permit.collect {
+    for (place, n) in permit.collect.iter().enumerate() {
+        if place > 0 && over() {
+            // What ended was announced once: the next step looks at the rest.
+            step.leave(&permit.collect[place..], 0)?;
+            changed = true;
+            break;
+        }
         changed |= step.collect(*n)?;
-        if host.now_ms() > until || host.lookup(owner, team).is_none() {
+        if gone() {
             return Ok(true);
         }
     }
-    for admission in &permit.admit {
-        changed |= admit::admit(&step, admission)?;
-        if host.now_ms() > until || host.lookup(owner, team).is_none() {
+    for (place, admission) in permit.admit.iter().enumerate() {
+        // The first has its turn also where collecting took all the time.
+        if place > 0 && over() {
+            return Ok(true);
+        }
+        let admitted = admit::admit(&step, admission);
+        changed |= admitted.or_else(|error| setback::after(&step, admission.job, Wanted::Admit, error))?;
+        if gone() {
             return Ok(true);
         }
     }
@@ -86,8 +102,55 @@ impl Step<'_> {
         commit_lock(self.owner, self.team)
     }
 
+    /// The team's step is under way elsewhere: all that was planned for it waits
+    /// a moment, and its owner has had its turn, so that no other waits for it.
+    fn pass_over(&self) -> Result<bool> {
+        let mut jobs = self.permit.collect.clone();
+        jobs.extend(self.permit.admit.iter().map(|admission| admission.job));
+        let served = match self.permit.admit.first() {
+            None => Ok(false),
+            Some(planned) => {
+                admit::pass_over(self, planned).or_else(|error| setback::after(self, planned.job, Wanted::Admit, error))
+            }
+        };
+        Ok(served? | self.leave(&jobs, limits::LOCKED_MS)?)
+    }
+
+    /// Makes jobs due after a pause. Where others commit at the same time, the
+    /// next sweep finds them.
+    fn leave(&self, jobs: &[u32], pause: u64) -> Result<bool> {
+        let at = self.host.now_ms().saturating_add(pause);
+        let left = transact(self.host, &self.lock(), |db| worklist::due_at(db, self.owner, self.team, jobs, at));
+        match left {
+            Err(error) if matches!(error.code.as_ref(), "store_contended" | "team_busy") => Ok(false),
+            left => left,
+        }
+    }
+
     /// Asks the host about one job and stores what it says.
     fn collect(&self, n: u32) -> Result<bool> {
+        let timed = Timed::new(self.host, self.runs);
+        let step = Step { runs: &timed, ..*self };
+        match step.look(n) {
+            Ok(Some((seen, again))) => step.conclude(n, seen, timed.cut(), again),
+            Ok(None) => Ok(false),
+            Err(error) => setback::after(self, n, Wanted::Collect(None), error),
+        }
+    }
+
+    /// Stores what was seen of a job, or how far the step came. `again`: its
+    /// input is sent once more, as a person wants.
+    pub fn conclude(&self, n: u32, seen: Seen, cut: Option<Cut>, again: bool) -> Result<bool> {
+        match cut {
+            None => self.record(n, seen),
+            Some(cut) => cut_short::store(self, n, &cut, again)
+                .or_else(|error| setback::after(self, n, Wanted::Collect(None), error)),
+        }
+    }
+
+    /// What the host says of one job, and whether a person wants its input sent
+    /// once more. Nothing: there is nothing to ask.
+    fn look(&self, n: u32) -> Result<Option<(Seen, bool)>> {
         let planned = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let Some(job) = team.planned_job(n)? else { return Ok(None) };
@@ -97,15 +160,37 @@ impl Step<'_> {
             };
             Ok(Some((job, frozen)))
         })?;
-        let Some((job, frozen)) = planned else { return Ok(false) };
+        let Some((job, frozen)) = planned else { return Ok(None) };
         if !job.phase.holds_slot() && !matches!(job.phase, Phase::Waiting { .. }) {
-            return Ok(false);
+            return Ok(None);
         }
-        let seen = match &frozen {
-            Some(frozen) => self.send_again(&job, frozen)?,
-            None => collect::ask(self.runs, &job),
+        let again = frozen.as_ref().is_some_and(|f| f.insist) || cut_short::sends_again(&job);
+        let seen = match cut_short::go_on(self, &job, frozen.as_ref())? {
+            Some(seen) => seen,
+            None => match &frozen {
+                _ if taken_over(&job) => self.ask_only(&job, frozen.as_ref()),
+                Some(frozen) => self.send_again(&job, frozen)?,
+                None => collect::ask(self.runs, &job),
+            },
         };
-        self.record(n, seen)
+        Ok(Some((seen, again)))
+    }
+
+    /// An input that was frozen by the earlier plugin. Its run is looked for;
+    /// nothing is sent without a slot of this deployment, so what was never
+    /// admitted goes back into the queue.
+    fn ask_only(&self, job: &Job, frozen: Option<&Frozen>) -> Seen {
+        let key = frozen.map_or(job.id.as_str(), |f| &f.key);
+        match collect::find(self.runs, job, key) {
+            Found::Seen(seen) => seen,
+            // A person wants it tried again.
+            Found::Unclear if frozen.is_some_and(|f| !f.insist) => Seen::Lost,
+            Found::Never | Found::Unclear => Seen::NotNow {
+                code: "never_began",
+                message: "The earlier plugin's run of it never began; it is started anew.".into(),
+                disconnect: false,
+            },
+        }
     }
 
     /// A frozen input that may have been sent before. The host is asked for the
@@ -123,7 +208,7 @@ impl Step<'_> {
 
     /// A person wants it sent once more. What the earlier attempt may have left
     /// in the conversation, a run or a question, is not talked over.
-    fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+    pub fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
         match admit::ready(&self.runs.state(&job.thread, None), job) {
             Ready::Hold { code, message, disconnect } => Ok(Seen::Later { code, message, disconnect }),
             Ready::Yes if self.insist_once(job)? => Ok(collect::send(self.runs, job, frozen, Attempt::Again)),
@@ -157,15 +242,17 @@ impl Step<'_> {
     /// Stores an observation: the job is read again, since a cancel may have
     /// come in while the host was asked, and what does not fit any more is
     /// dropped.
-    pub fn record(&self, n: u32, seen: Seen) -> Result<bool> {
-        if seen == Seen::Nothing {
-            return self.clear_hold(n);
-        }
+    fn record(&self, n: u32, seen: Seen) -> Result<bool> {
+        let stored = if seen == Seen::Nothing { self.clear_hold(n) } else { self.store(n, &seen) };
+        stored.or_else(|error| setback::after(self, n, Wanted::Collect(Some(&seen)), error))
+    }
+
+    fn store(&self, n: u32, seen: &Seen) -> Result<bool> {
         let now = self.host.now_ms();
         let revision = transact(self.host, &self.lock(), |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let job = team.job(n)?;
-            if !apply(&team, job, &seen, now)? {
+            if !apply(&team, job, seen, now)? {
                 return Ok(None);
             }
             team.finish().map(Some)
@@ -175,7 +262,7 @@ impl Step<'_> {
         }
         match seen {
             Seen::NotNow { code, message, disconnect: true } | Seen::Later { code, message, disconnect: true } => {
-                connect::disconnected(self.host, self.owner, self.team, &collect::as_disconnect(code, &message))?;
+                connect::disconnected(self.host, self.owner, self.team, &collect::as_disconnect(code, message))?;
             }
             _ => {}
         }
@@ -209,9 +296,14 @@ impl Step<'_> {
     }
 }
 
+/// Frozen by the earlier plugin: it holds no slot of this deployment.
+fn taken_over(job: &Job) -> bool {
+    job.slot.is_none() && matches!(job.phase, Phase::Starting)
+}
+
 /// Applies an observation to a job inside a transaction. False: it came late
 /// and changed nothing.
-fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
+pub fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
     let before = job.phase.clone();
     let waiting = matches!((&before, seen), (Phase::Waiting { .. }, Seen::Later { .. }));
     if !before.holds_slot() && !waiting {
@@ -297,7 +389,7 @@ pub fn run_key(team: &TeamTx, job: &Job) -> Result<String> {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => answer.key.clone(),
         Phase::Cancelling { key, .. } | Phase::Unknown { key, .. } => key.clone(),
         // What runs may have begun with an answer: the frozen input knows.
-        _ => match team.db.get::<Frozen>(&team.keys.input(job.n))? {
+        _ => match readable(team.db.get::<Frozen>(&team.keys.input(job.n)))?.flatten() {
             Some(frozen) => frozen.key,
             None => freeze::next_key(team, job),
         },
@@ -312,7 +404,7 @@ pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
 
 /// The notices that an input carried have arrived with its run.
 fn drop_notices(team: &TeamTx, job: &Job) -> Result<()> {
-    if let Some(frozen) = team.db.get::<Frozen>(&team.keys.input(job.n))? {
+    if let Some(frozen) = readable(team.db.get::<Frozen>(&team.keys.input(job.n)))?.flatten() {
         for n in frozen.notices {
             team.db.delete(&team.keys.notice(&job.thread, n))?;
         }

@@ -13,8 +13,8 @@ use crate::domain::job::{JobKind, Phase, Source, Wait};
 use crate::domain::letter::{self, Author, ReceiptFrame, RequestFrame};
 use crate::domain::state::Status;
 use crate::domain::{ids, limits, text, time};
-use crate::store::TeamTx;
 use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, Member, Message, MessageKind, V1};
+use crate::store::{TeamTx, readable};
 
 /// Makes and stores the input of a queued or answered job, under its key.
 /// Gives the frozen input; the job's message and digest are set.
@@ -84,7 +84,9 @@ fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
     let notices = team.notices(&job.thread)?;
     let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
     let me = job.member.as_deref().and_then(|id| team.team.member(id));
-    let root = if job.root == job.n { job.clone() } else { team.job(job.root)? };
+    // A root that cannot be read stops none of its chain.
+    let root = if job.root == job.n { None } else { readable(team.job(job.root))? };
+    let root = root.unwrap_or_else(|| job.clone());
     let body = match job.kind {
         JobKind::Request => {
             let place = chain_place(team, job)?;
@@ -147,8 +149,8 @@ fn chain_place(team: &TeamTx, job: &Job) -> Result<u32> {
         return Ok(1);
     }
     let numbers: Vec<String> = (job.root..=job.n).map(|n| team.keys.job(n)).collect();
-    let jobs: Vec<Option<Job>> = team.db.get_many(&numbers)?;
-    Ok(jobs.into_iter().flatten().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32)
+    let jobs = team.db.get_each::<Job>(&numbers)?;
+    Ok(jobs.into_iter().flatten().flatten().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32)
 }
 
 fn author<'t>(team: &'t TeamTx, source: &'t Source) -> Author<'t> {
@@ -168,15 +170,17 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
     let messages = team.recent_messages(limits::CONTEXT_MESSAGES + 1)?.into_iter();
     let own = |m: &Message| Some(m.job) == but && m.kind == MessageKind::Request;
     let messages: Vec<Message> = messages.filter(|m| !own(m)).collect();
-    // All jobs in one call, then all their texts.
-    let jobs: Vec<Option<Job>> =
-        team.db.get_many(&messages.iter().map(|m| team.keys.job(m.job)).collect::<Vec<_>>())?;
+    // All jobs in one call, then all their texts. The line of a job that
+    // cannot be read is left out, so that it does not stop the whole team.
+    let jobs = team.db.get_each::<Job>(&messages.iter().map(|m| team.keys.job(m.job)).collect::<Vec<_>>())?;
     let keys: Vec<String> = messages.iter().filter_map(|m| body_key(team, m)).collect();
     let mut bodies = team.db.get_many_texts(&keys)?.into_iter();
     let mut recent_messages = Vec::with_capacity(messages.len());
     for (message, job) in messages.iter().zip(jobs) {
-        let job = job.ok_or_else(|| Error::internal("a job of this team is missing"))?;
         let body = body_key(team, message).and_then(|_| bodies.next()).flatten();
+        let Some(job) = readable(job.ok_or_else(|| Error::internal("a job of this team is missing"))?)? else {
+            continue;
+        };
         let line = line_of(team, message, &job, body);
         // What must be escaped counts in the budget: one message alone never
         // takes all of it.
@@ -191,9 +195,9 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
             at: time::rfc3339(message.at),
         });
     }
-    let active = team.state()?.into_iter().map(|e| e.entry).filter(|e| e.status == Status::Active);
+    let active = team.readable_state()?.into_iter().map(|e| e.entry).filter(|e| e.status == Status::Active);
     let active = active.map(|e| public_state::view(team, &e)).collect();
-    let board = Some(super::board::digest::digest(team)?);
+    let board = readable(super::board::digest::digest(team))?;
     Ok(Context { recent_messages, board, ..standing_context(team, active) })
 }
 

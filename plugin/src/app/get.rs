@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, view};
+use super::{Ctx, damaged, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::{cursor, limits, text};
 use crate::store::records::{Head, Job};
-use crate::store::{TeamTx, keys, read};
+use crate::store::{TeamTx, keys, read, readable};
 
 /// Reads a team and a page of its jobs, newest first.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -47,10 +47,13 @@ pub fn get(ctx: Ctx, get: &Get) -> Result<Value> {
         if !text::is_id(&get.team_id) {
             return Err(Error::no_team());
         }
-        let head: Option<Head> = read(ctx.host, |db| db.get(&keys::TeamKeys::new(ctx.owner(), &get.team_id).head()))?;
-        let head = head.ok_or_else(Error::no_team)?;
+        let head = read(ctx.host, |db| {
+            readable(db.get::<Head>(&keys::TeamKeys::new(ctx.owner(), &get.team_id).head()))?
+                .map(|head| head.ok_or_else(Error::no_team))
+                .transpose()
+        })?;
         // The process may have lost its capability since the last commit.
-        if head.revision == known && head.connected == view::connected(ctx, &get.team_id) {
+        if head.is_some_and(|h| h.revision == known && h.connected == view::connected(ctx, &get.team_id)) {
             return Ok(json!({"unchanged": true, "revision": known}));
         }
     }
@@ -70,7 +73,10 @@ pub fn view(ctx: Ctx, team_id: &str, page: &Page) -> Result<Value> {
         ));
     }
     read(ctx.host, |db| {
-        let team = TeamTx::load(db, ctx.owner(), team_id)?;
+        let team = match TeamTx::load(db, ctx.owner(), team_id) {
+            Err(error) if error.damaged_key().is_some() => return damaged::team(ctx, db, team_id, &error),
+            team => team?,
+        };
         let newest = team.head.borrow().jobs;
         let from = match &page.cursor {
             None => newest,
@@ -78,14 +84,16 @@ pub fn view(ctx: Ctx, team_id: &str, page: &Page) -> Result<Value> {
         };
         let to = from.saturating_sub(limit);
         let numbers: Vec<u32> = (to + 1..=from).rev().collect();
-        let jobs: Vec<Option<Job>> = db.get_many(&numbers.iter().map(|n| team.keys.job(*n)).collect::<Vec<_>>())?;
+        let jobs = db.get_each::<Job>(&numbers.iter().map(|n| team.keys.job(*n)).collect::<Vec<_>>())?;
         let texts = db.get_many_texts(&numbers.iter().map(|n| team.keys.text(*n)).collect::<Vec<_>>())?;
         let results = db.get_many_texts(&numbers.iter().map(|n| team.keys.result(*n)).collect::<Vec<_>>())?;
         let mut shown = Vec::with_capacity(numbers.len());
-        for ((job, text), result) in jobs.into_iter().zip(texts).zip(results) {
-            let job = job.ok_or_else(|| Error::internal("a job of this team is missing"))?;
-            let text = text.unwrap_or_default();
-            shown.push(view::job_with(ctx, &team, &job, &text, result.as_deref(), page.details)?);
+        for (((n, job), text), result) in numbers.into_iter().zip(jobs).zip(texts).zip(results) {
+            let (text, result) = (text.unwrap_or_default(), result.as_deref());
+            shown.push(match job.ok_or_else(|| Error::internal("a job of this team is missing"))? {
+                Ok(job) => view::job_with(ctx, &team, &job, &text, result, page.details)?,
+                Err(error) => damaged::job(&team, n, &text, result, page.details, &error)?,
+            });
         }
         let mut reply = json!({"team": view::team(ctx, &team)?, "jobs": shown});
         if to > 0 {

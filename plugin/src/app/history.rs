@@ -11,7 +11,7 @@ use super::args::{optional, page_limit};
 use super::own_team::OwnTeam;
 use super::read_state::folded;
 use super::send::{find_member, speaker};
-use super::{Ctx, freeze, get};
+use super::{Ctx, damaged, freeze, get};
 use crate::domain::error::Result;
 use crate::domain::page::Page;
 use crate::domain::{cursor, ids, limits, text, time};
@@ -92,6 +92,8 @@ pub struct Filters<'a> {
     /// Folded.
     pub query: Option<String>,
     pub limit: usize,
+    /// A filter that only one list has.
+    other: bool,
     digest: String,
     cursor: Option<&'a str>,
 }
@@ -101,17 +103,18 @@ impl<'a> Filters<'a> {
         let limit = page_limit(asked.limit)?;
         let query = folded(asked.query)?;
         let member = asked.member_id.map(|m| find_member(team, m, "member_id")).transpose()?.map(|m| m.id);
-        let job = asked.job_id.map(|id| team.job_by_id(id)).transpose()?;
+        let job = asked.job_id.map(|id| team.number(id)).transpose()?;
         let digest = ids::digest(
             "filters",
             &[
                 member.as_deref().unwrap_or(""),
-                job.as_ref().map_or("", |j| &j.id),
+                asked.job_id.unwrap_or(""),
                 asked.query.map_or("", |q| text::trim(q)),
                 asked.other,
             ],
         );
-        Ok(Self { tool: asked.tool, member, job: job.map(|j| j.n), query, limit, digest, cursor: asked.cursor })
+        let other = !asked.other.is_empty();
+        Ok(Self { tool: asked.tool, member, job, query, limit, other, digest, cursor: asked.cursor })
     }
 
     /// True: the page cannot be read off the newest records alone.
@@ -122,6 +125,12 @@ impl<'a> Filters<'a> {
     /// The job passes the filters that need no text.
     pub fn takes(&self, job: &Job) -> bool {
         self.job.is_none_or(|n| job.n == n) && self.member.as_deref().is_none_or(|m| job.member.as_deref() == Some(m))
+    }
+
+    /// The same for a record that cannot be read: whose it is and what it says
+    /// is not known.
+    pub fn takes_damaged(&self, job: Option<u32>) -> bool {
+        !self.other && self.member.is_none() && self.query.is_none() && (self.job.is_none() || self.job == job)
     }
 
     /// The query occurs in the text.
@@ -202,28 +211,40 @@ fn page(ctx: Ctx, team: &TeamTx, asked: &Asked) -> Result<Value> {
     // only where a filter may skip some.
     let lowest = if filters.any() { oldest } else { oldest.max(from.saturating_sub(filters.limit as u32)) };
     let numbers: Vec<u32> = (lowest..=from).rev().collect();
-    let messages: Vec<Option<Message>> =
-        team.db.get_many(&numbers.iter().map(|n| team.keys.message(*n)).collect::<Vec<_>>())?;
-    for message in messages.into_iter().flatten() {
-        let job = team.job(message.job)?;
-        if !filters.takes(&job) {
-            continue;
-        }
-        let line = freeze::line(team, &message, &job)?;
-        if !filters.found_in(&line.body) {
-            continue;
-        }
-        if !found.push(record(&message, &job, &line)) {
+    let messages = team.db.get_each::<Message>(&numbers.iter().map(|n| team.keys.message(*n)).collect::<Vec<_>>())?;
+    for (seq, message) in numbers.into_iter().zip(messages).filter_map(|(seq, m)| Some((seq, m?))) {
+        let Some(record) = entry(team, &filters, message)? else { continue };
+        if !found.push(record) {
             more = true;
             break;
         }
-        last = message.seq;
+        last = seq;
     }
     let mut reply = json!({"messages": found.records, "cursor_expired": false});
     if more {
         reply["next_cursor"] = json!(filters.after(ctx, team, last));
     }
     Ok(reply)
+}
+
+/// A line that passes the filters. One that cannot be read, or whose job
+/// cannot, is marked as such.
+fn entry(team: &TeamTx, filters: &Filters, message: Result<Message>) -> Result<Option<Value>> {
+    let n = message.as_ref().ok().map(|m| m.job);
+    let read = message.and_then(|message| {
+        let job = team.job(message.job)?;
+        if !filters.takes(&job) {
+            return Ok(None);
+        }
+        let line = freeze::line(team, &message, &job)?;
+        Ok(filters.found_in(&line.body).then(|| record(&message, &job, &line)))
+    });
+    match read {
+        Err(error) if error.damaged_key().is_some() => {
+            filters.takes_damaged(n).then(|| damaged::line(team, n, &error)).transpose()
+        }
+        read => read,
+    }
 }
 
 /// Bytes of a text in a record of its own page, whatever must be escaped.

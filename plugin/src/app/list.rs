@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ctx, view};
-use crate::domain::error::Result;
+use super::{Ctx, damaged, view};
+use crate::domain::error::{Error, Result};
 use crate::domain::{limits, time};
 use crate::store::records::{Head, Job, Need, Team, Work};
-use crate::store::{Db, keys, parse, read};
+use crate::store::{Db, keys, parse, read, readable};
 
 /// Lists your teams, oldest first. `unfinished` counts the jobs that are not
 /// finished, `waiting` those among them that need a person: to answer, to
@@ -24,7 +24,7 @@ pub struct List {}
 pub fn list(ctx: Ctx, _: &List) -> Result<Value> {
     read(ctx.host, |db| {
         let mut teams = Vec::new();
-        let owned = owned(db, ctx.owner())?;
+        let (owned, unreadable) = listed(db, ctx.owner())?;
         let uncounted = owned.iter().any(|(_, head)| head.waiting.is_none() && head.unfinished > 0);
         let counted = if uncounted { count_waiting(db, ctx.owner(), owned.len())? } else { BTreeMap::new() };
         for (team, head) in owned {
@@ -34,6 +34,15 @@ pub fn list(ctx: Ctx, _: &List) -> Result<Value> {
                 "id": team.id, "name": team.name, "goal": team.goal, "revision": head.revision, "ready": head.ready,
                 "connected": connected, "reason": view::disconnected(&head, connected), "members": team.members.len(),
                 "unfinished": head.unfinished, "waiting": waiting, "created_at": time::rfc3339(team.created_at),
+            }));
+        }
+        for (id, error) in unreadable {
+            let shown = damaged::team(ctx, db, &id, &error)?["team"].take();
+            teams.push(json!({
+                "id": id, "name": shown["name"], "goal": shown["goal"], "revision": shown["revision"], "ready": false,
+                "connected": shown["connected"], "reason": shown["reason"],
+                "members": shown["members"].as_array().map_or(0, Vec::len),
+                "unfinished": shown["counts"]["unfinished"], "waiting": 0, "created_at": null,
             }));
         }
         Ok(json!({"teams": teams}))
@@ -46,12 +55,12 @@ fn count_waiting(db: &Db, owner: &str, teams: usize) -> Result<BTreeMap<String, 
     let most = teams as u32 * (limits::REQUESTS_PER_TEAM + limits::RECEIPTS_PER_TEAM);
     let mut found = BTreeMap::new();
     for (key, value) in db.scan_prefix(&keys::work_owner(owner), most)? {
-        let work: Work = parse(&key, &value)?;
+        let Some(work) = readable(parse::<Work>(&key, &value))? else { continue };
         let waits = match work.need {
             Need::Person => true,
             // What the host must be asked about may be what nobody knows.
-            Need::Host => db
-                .get::<Job>(&keys::TeamKeys::new(owner, &work.team).job(work.job))?
+            Need::Host => readable(db.get::<Job>(&keys::TeamKeys::new(owner, &work.team).job(work.job)))?
+                .flatten()
                 .is_some_and(|job| job.phase.needs_person()),
             Need::Slot | Need::End => false,
         };
@@ -62,17 +71,28 @@ fn count_waiting(db: &Db, owner: &str, teams: usize) -> Result<BTreeMap<String, 
     Ok(found)
 }
 
-/// The owner's teams, oldest first: two records each, whatever their history.
+/// The owner's teams that can be read, oldest first: two records each, whatever
+/// their history.
 pub fn owned(db: &Db, owner: &str) -> Result<Vec<(Team, Head)>> {
+    Ok(listed(db, owner)?.0)
+}
+
+/// Those, and the ids of the others with what is wrong.
+type Listed = (Vec<(Team, Head)>, Vec<(String, Error)>);
+
+fn listed(db: &Db, owner: &str) -> Result<Listed> {
     let entries = db.scan_prefix(&keys::list(owner), limits::TEAMS_PER_OWNER as u32 + 1)?;
-    let mut at: Vec<keys::TeamKeys> = Vec::new();
-    for (key, _) in &entries {
-        // list/OWNER/CREATED-TEAM, with 14 digits before the dash.
-        if let Some(team) = key.rsplit('/').next().and_then(|last| last.get(15..)) {
-            at.push(keys::TeamKeys::new(owner, team));
+    let ids: Vec<&str> = entries.iter().filter_map(|(key, _)| keys::listed_team(key)).collect();
+    let at: Vec<keys::TeamKeys> = ids.iter().map(|id| keys::TeamKeys::new(owner, id)).collect();
+    let teams = db.get_each::<Team>(&at.iter().map(|k| k.team()).collect::<Vec<String>>())?;
+    let heads = db.get_each::<Head>(&at.iter().map(|k| k.head()).collect::<Vec<String>>())?;
+    let (mut owned, mut damaged) = (Vec::new(), Vec::new());
+    for ((id, team), head) in ids.into_iter().zip(teams).zip(heads) {
+        match (team, head) {
+            (Some(Ok(team)), Some(Ok(head))) => owned.push((team, head)),
+            (Some(Err(error)), _) | (_, Some(Err(error))) => damaged.push((id.into(), error)),
+            _ => {}
         }
     }
-    let teams: Vec<Option<Team>> = db.get_many(&at.iter().map(|k| k.team()).collect::<Vec<String>>())?;
-    let heads: Vec<Option<Head>> = db.get_many(&at.iter().map(|k| k.head()).collect::<Vec<String>>())?;
-    Ok(teams.into_iter().zip(heads).filter_map(|(team, head)| Some((team?, head?))).collect())
+    Ok((owned, damaged))
 }

@@ -1,17 +1,19 @@
 //! What to do next, from the unfinished work alone.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::advance::{Admission, Permit};
+use super::worklist::{self, HeadWork};
 use super::{Reconnect, settings};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::domain::schedule::{self, Candidate};
-use crate::host::Host;
+use crate::host::{Host, Level};
 use crate::store::records::{Head, Need, Slot, Work};
-use crate::store::{Db, keys, parse, read};
+use crate::store::{Db, keys, parse, read, readable};
 
 /// A run that the host saw ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,66 +37,31 @@ pub struct Plan {
     pub next_ms: u32,
 }
 
-/// The first unfinished job of a conversation.
-pub struct HeadWork {
-    pub owner: String,
-    pub thread: String,
-    pub work: Work,
-}
-
 /// Decides what to do next. Reads the heads of the unfinished conversations,
-/// the slots and the round; its cost does not depend on finished history.
-/// `resting`: teams (owner, id) whose steps fail; they are offered no slot, so
-/// that nobody waits for a turn that they cannot take.
+/// the slots and the round; its cost does not depend on finished history. A
+/// record that cannot be read is left out and logged: it stops its own team
+/// and no other.
+/// `resting`: teams (owner, id) that can take no step now; they are offered no
+/// slot, and no owner waits for a turn that they cannot take.
 pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String, String)]) -> Result<Plan> {
     let settings = settings(host)?;
     let now = host.now_ms();
     read(host, |db| {
-        let heads = heads(db, keys::work())?;
+        let worklist::Heads { list: heads, mut damaged } = worklist::heads(db, keys::work())?;
         let mut connected: BTreeMap<(String, String), bool> = BTreeMap::new();
         for head in &heads {
             let team = (head.owner.clone(), head.work.team.clone());
             connected.entry(team).or_insert_with_key(|(owner, team)| host.lookup(owner, team).is_some());
         }
+        let due = |head: &&HeadWork| connected[&(head.owner.clone(), head.work.team.clone())];
+        let Due { candidates, looks, mut next } = Due::of(heads.iter().filter(due), ended, sweep, resting, now);
         let mut permits: BTreeMap<(String, String), Permit> = BTreeMap::new();
-        let mut candidates = Vec::new();
-        let mut next = now + limits::SWEEP_MS;
-        for head in &heads {
-            let HeadWork { owner, thread, work } = head;
-            let team = (owner.clone(), work.team.clone());
-            if !connected[&team] {
-                continue;
-            }
-            // Whatever ended in this conversation may be what the job waits for.
-            let touched = ended.iter().any(|e| e.thread == *thread || Some(&e.run) == work.run.as_ref());
-            let due = touched || work.next_at <= now;
-            if !due {
-                next = next.min(work.next_at);
-            }
-            match work.need {
-                Need::Slot if due && resting.contains(&team) => {}
-                Need::Slot if due => candidates.push(Candidate {
-                    owner: owner.clone(),
-                    team: work.team.clone(),
-                    thread: thread.clone(),
-                    job: work.job,
-                    since: work.since,
-                }),
-                Need::Host if due => permits.entry(team).or_default().collect.push(work.job),
-                // Somebody may have answered in the conversation itself.
-                Need::Person if touched || (work.next_at > 0 && due) => {
-                    permits.entry(team).or_default().collect.push(work.job);
-                }
-                // Its end is announced; a sweep or an earlier failure looks anyway.
-                Need::End if sweep || touched || (work.next_at > 0 && due) => {
-                    permits.entry(team).or_default().collect.push(work.job);
-                }
-                _ => {}
-            }
+        for look in looks {
+            permits.entry(look.team).or_default().collect.push(look.job);
         }
-        let stored: Vec<String> = db.get(keys::ROUND)?.unwrap_or_default();
+        let stored = round(db, &mut damaged)?;
         let round = schedule::merge_round(&stored, &candidates);
-        let mut slots = Slots::load(db, settings.slots, &permits, round.len() < 2)?;
+        let mut slots = Slots::load(db, settings.slots, &permits, round.len() < 2, &mut damaged)?;
         let many = slots.free.len() + slots.freeing.len();
         let mut after: Vec<(String, u32)> = Vec::new();
         let chosen = schedule::admissions(&stored, &candidates, many);
@@ -119,11 +86,92 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
         steps.sort_by_key(|step| round.iter().position(|owner| *owner == step.owner).unwrap_or(round.len()));
         let connect = match settings.reconnect {
             Reconnect::Manual => Vec::new(),
-            Reconnect::Auto => to_connect(db, &connected, now, &mut next)?,
+            Reconnect::Auto => to_connect(db, &connected, now, &mut next, &mut damaged)?,
         };
+        tell(host, &damaged, sweep);
         let next_ms = u32::try_from(next.saturating_sub(now)).unwrap_or(u32::MAX).max(10);
         Ok(Plan { steps, connect, next_ms })
     })
+}
+
+/// What the heads of connected teams need.
+struct Due {
+    candidates: Vec<Candidate>,
+    looks: Vec<Look>,
+    /// When the first of the others is due.
+    next: u64,
+}
+
+impl Due {
+    fn of<'h>(
+        heads: impl Iterator<Item = &'h HeadWork>,
+        ended: &[EndedRun],
+        sweep: bool,
+        resting: &[(String, String)],
+        now: u64,
+    ) -> Self {
+        let mut found = Self { candidates: Vec::new(), looks: Vec::new(), next: now + limits::SWEEP_MS };
+        for HeadWork { owner, thread, work, .. } in heads {
+            let team = (owner.clone(), work.team.clone());
+            // Whatever ended in this conversation may be what the job waits for.
+            let touched = ended.iter().any(|e| e.thread == *thread || Some(&e.run) == work.run.as_ref());
+            let due = touched || work.next_at <= now;
+            if !due {
+                found.next = found.next.min(work.next_at);
+            }
+            match work.need {
+                Need::Slot if due && resting.contains(&team) => {}
+                Need::Slot if due => found.candidates.push(Candidate {
+                    owner: owner.clone(),
+                    team: work.team.clone(),
+                    thread: thread.clone(),
+                    job: work.job,
+                    since: work.since,
+                }),
+                Need::Host if due => found.looks.push(Look::new(team, work)),
+                // Somebody may have answered in the conversation itself.
+                Need::Person if touched || (work.next_at > 0 && due) => found.looks.push(Look::new(team, work)),
+                // Its end is announced; a sweep or an earlier failure looks anyway.
+                Need::End if sweep || touched || (work.next_at > 0 && due) => found.looks.push(Look::new(team, work)),
+                _ => {}
+            }
+        }
+        // What has been due for longest goes first: a step whose time ends
+        // early begins where the last one stopped.
+        found.looks.sort_by_key(|look| look.due);
+        found
+    }
+}
+
+/// A job that the host is to be asked about.
+struct Look {
+    team: (String, String),
+    job: u32,
+    /// Since when it is due; what has no time of its own comes last.
+    due: u64,
+}
+
+impl Look {
+    fn new(team: (String, String), work: &Work) -> Self {
+        Self { team, job: work.job, due: if work.next_at > 0 { work.next_at } else { u64::MAX } }
+    }
+}
+
+/// The stored round. One that cannot be read is empty: everybody joins anew.
+fn round(db: &Db, damaged: &mut Vec<String>) -> Result<Vec<String>> {
+    let stored = readable(db.get(keys::ROUND))?;
+    if stored.is_none() {
+        damaged.push(keys::ROUND.into());
+    }
+    Ok(stored.flatten().unwrap_or_default())
+}
+
+/// Tells the operator what planning leaves out: one line, and at sweeps only.
+fn tell(host: &dyn Host, damaged: &[String], sweep: bool) {
+    if let Some(first) = damaged.first() {
+        let level = if sweep { Level::Warn } else { Level::Debug };
+        host.log(level, &format!("{} records cannot be read and are left out of planning: `{first}`", damaged.len()));
+    }
 }
 
 /// The numbers of the slots that admissions may try. The commit of each
@@ -138,20 +186,29 @@ struct Slots {
 }
 
 impl Slots {
-    fn load(db: &Db, all: u32, permits: &BTreeMap<(String, String), Permit>, alone: bool) -> Result<Self> {
+    fn load(
+        db: &Db,
+        all: u32,
+        permits: &BTreeMap<(String, String), Permit>,
+        alone: bool,
+        damaged: &mut Vec<String>,
+    ) -> Result<Self> {
         let mut taken = Vec::new();
         let mut freeing = Vec::new();
-        for (key, value) in db.scan_prefix(keys::slots(), MANY_SLOTS)? {
-            let slot: Slot = parse(&key, &value)?;
+        for (key, value) in db.scan_prefix(keys::slots(), limits::MANY_SLOTS)? {
             let number = key.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u32::MAX);
             taken.push(number);
+            let Some(slot) = readable(parse::<Slot>(&key, &value))? else {
+                damaged.push(key);
+                continue;
+            };
             let looked = permits.get(&(slot.owner, slot.team)).is_some_and(|permit| permit.collect.contains(&slot.n));
             if alone && looked && number < all {
                 freeing.push(number);
             }
         }
-        // More may be held than there are: by imported jobs, or by those of a
-        // process that had more.
+        // More may be held than there are: by the jobs of a process that had
+        // more.
         let left = (all as usize).saturating_sub(taken.len());
         let free = (0..all).filter(|number| !taken.contains(number)).take(left).collect();
         Ok(Self { all, free, freeing })
@@ -171,57 +228,21 @@ impl Slots {
     }
 }
 
-/// More slots than are ever held.
-pub const MANY_SLOTS: u32 = 1_000;
-
-/// Whether an owner has a job that could start now, in a team that does not
-/// rest.
-pub fn asks(db: &Db, host: &dyn Host, owner: &str, resting: &[(String, String)]) -> Result<bool> {
-    let now = host.now_ms();
-    let heads = heads(db, &keys::work_owner(owner))?;
-    let rests = |team: &str| resting.iter().any(|(o, t)| o == owner && t == team);
-    let due = |work: &Work| work.need == Need::Slot && work.next_at <= now && !rests(&work.team);
-    Ok(heads.iter().any(|h| due(&h.work) && host.lookup(owner, &h.work.team).is_some()))
-}
-
-/// The first unfinished job of every conversation under a prefix of the work
-/// list. Short queues are read many at once, a long one is passed by a seek.
-pub fn heads(db: &Db, under: &str) -> Result<Vec<HeadWork>> {
-    let end = keys::end(under);
-    let mut from = String::from(under);
-    let mut heads = Vec::new();
-    loop {
-        let page = db.scan(&from, &end, HEADS_PAGE, false)?;
-        let more = page.len() == HEADS_PAGE as usize;
-        for (key, value) in page {
-            if key < from {
-                continue;
-            }
-            let mut parts = key.split('/').skip(1);
-            let (owner, thread) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-            let (owner, thread) = (keys::unpart(owner), keys::unpart(thread));
-            from = keys::end(&keys::work_thread(&owner, &thread));
-            heads.push(HeadWork { work: parse(&key, &value)?, owner, thread });
-        }
-        if !more {
-            return Ok(heads);
-        }
-    }
-}
-
-/// Entries of the work list that are read at once.
-const HEADS_PAGE: u32 = 16;
-
 /// Unconnected teams with unfinished work whose pause is over.
 fn to_connect(
     db: &Db,
     connected: &BTreeMap<(String, String), bool>,
     now: u64,
     next: &mut u64,
+    damaged: &mut Vec<String>,
 ) -> Result<Vec<(String, String)>> {
     let mut out = Vec::new();
     for ((owner, team), _) in connected.iter().filter(|(_, connected)| !**connected) {
-        let head: Option<Head> = db.get(&keys::TeamKeys::new(owner, team).head())?;
+        let key = keys::TeamKeys::new(owner, team).head();
+        let Some(head) = readable(db.get::<Head>(&key))? else {
+            damaged.push(key);
+            continue;
+        };
         let next_at = head.and_then(|h| h.disconnect).map_or(0, |d| d.next_at);
         if next_at <= now {
             out.push((owner.clone(), team.clone()));

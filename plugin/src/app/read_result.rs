@@ -81,8 +81,8 @@ fn whole(team: &TeamTx, job: &Job) -> Result<Value> {
     let (task, cut) = text::excerpt(&team.text(job.n)?, limits::EXCERPT_BYTES);
     let body = body(team, job)?;
     let name = job.member.as_deref().and_then(|id| team.team.member(id)).map(|m| m.name.as_str());
-    let root = if job.root == job.n { job.id.clone() } else { team.job(job.root)?.id };
-    let parent = job.parent.map(|n| team.job(n)).transpose()?.map(|j| j.id);
+    let root = if job.root == job.n { Some(job.id.clone()) } else { team.readable_id(job.root)? };
+    let parent = job.parent.map(|n| team.readable_id(n)).transpose()?.flatten();
     let mut reply = json!({
         "job_id": job.id, "kind": job.kind, "status": job.phase.status(), "member_id": job.member, "member": name,
         "requester": view::requester(&team.team, &job.source), "parent_id": parent, "root_id": root,

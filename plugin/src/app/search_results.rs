@@ -12,7 +12,7 @@ use super::history::{Asked, Filters};
 use super::own_team::OwnTeam;
 use super::read_result::{self, Body};
 use super::send::speaker;
-use super::{Ctx, view};
+use super::{Ctx, damaged, view};
 use crate::domain::error::Result;
 use crate::domain::job::JobKind;
 use crate::domain::page::Page;
@@ -87,7 +87,7 @@ pub fn answer<'a>(job: &'a Job, body: &'a Body) -> &'a str {
 }
 
 /// A page of the jobs that pass the filters and of which `make` makes a
-/// record, newest first.
+/// record, newest first. One that cannot be read is marked as such.
 pub fn page(ctx: Ctx, team: &TeamTx, filters: &Filters, make: impl Fn(&Job) -> Result<Option<Value>>) -> Result<Value> {
     let newest = team.head.borrow().jobs;
     let from = filters.anchor(ctx, team)?.map_or(newest, |anchor| anchor.min(newest + 1).saturating_sub(1));
@@ -118,12 +118,16 @@ fn fill(
     let mut high = filters.job.map_or(from, |n| from.min(n));
     while high > 0 {
         let low = high.saturating_sub(CHUNK) + 1;
-        let numbers: Vec<String> = (low..=high).rev().map(|n| team.keys.job(n)).collect();
-        let jobs: Vec<Option<Job>> = team.db.get_many(&numbers)?;
-        for job in jobs.into_iter().flatten() {
-            if filters.takes(&job)
-                && let Some(record) = make(&job)?
-                && !take(record, job.n)
+        let numbers: Vec<u32> = (low..=high).rev().collect();
+        let jobs = team.db.get_each::<Job>(&numbers.iter().map(|n| team.keys.job(*n)).collect::<Vec<_>>())?;
+        for (n, job) in numbers.into_iter().zip(jobs).filter_map(|(n, job)| Some((n, job?))) {
+            let record = match job {
+                Ok(job) if filters.takes(&job) => make(&job)?,
+                Err(error) if filters.takes_damaged(Some(n)) => Some(damaged::found(team, n, &error)?),
+                _ => None,
+            };
+            if let Some(record) = record
+                && !take(record, n)
             {
                 return Ok(true);
             }

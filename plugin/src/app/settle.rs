@@ -7,18 +7,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::damaged::DAMAGED;
 use super::finish::{Ending, finish};
-use super::{Caller, Ctx, plan, topic, view};
+use super::{Caller, Ctx, topic, view, write_off};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, Phase};
 use crate::domain::machine::{Event, step};
-use crate::domain::time;
+use crate::domain::{limits, time};
 use crate::host::Host;
-use crate::store::records::{Frozen, FrozenInput, Slot};
-use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, transact};
+use crate::store::records::{Frozen, FrozenInput, Job, Slot};
+use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, transact};
 
 /// Settles a job in the state `unknown`: `failed` ends it, `retry` asks the
-/// host again with the same input and key.
+/// host again with the same input and key. `failed` also ends a job that was
+/// under way when its team was taken over, and one whose record is damaged.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settle {
@@ -35,8 +37,12 @@ pub enum Outcome {
 }
 
 pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
-    end(ctx, &settle.team_id, &settle.job_id, |phase| match (phase, settle.outcome) {
+    let ended = end(ctx, &settle.team_id, &settle.job_id, |job| match (&job.phase, settle.outcome) {
         (Phase::Unknown { .. }, Outcome::Failed) => Ok(Some((Event::SettleFailed, "settled by the owner"))),
+        // Under way when its team was taken over: it holds no slot.
+        (phase, Outcome::Failed) if phase.holds_slot() && job.slot.is_none() => {
+            Ok(Some((Event::SettleFailed, "settled by the owner")))
+        }
         (Phase::Unknown { .. }, Outcome::Retry) => Ok(Some((Event::SettleRetry, ""))),
         (phase, _) if phase.finished() => Ok(None),
         (phase, _) => Err(Error::conflict(
@@ -45,7 +51,13 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
         )
         .at("job_id")
         .with(json!({"status": phase.status()}))),
-    })
+    });
+    match ended {
+        Err(error) if error.damaged_key().is_some() && settle.outcome == Outcome::Failed => {
+            write_off::job(ctx, &settle.team_id, &settle.job_id, &error)
+        }
+        ended => ended,
+    }
 }
 
 /// The operator may settle whatever holds a slot. The answer says what became
@@ -53,17 +65,22 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
 pub fn settle_as_operator(host: &dyn Host, owner: &str, team: &str, job: &str) -> Result<Value> {
     let caller = Caller { owner: owner.into(), ..Caller::default() };
     let ctx = Ctx { host, caller: &caller, runs: None };
-    let settled = end(ctx, team, job, |phase| {
-        if phase.holds_slot() {
+    let settled = end(ctx, team, job, |job| {
+        if job.phase.holds_slot() {
             Ok(Some((Event::SettleFailed, "settled by the operator")))
-        } else if phase.finished() {
+        } else if job.phase.finished() {
             Ok(None)
         } else {
             Err(Error::conflict("no_slot", "This job holds no slot, so there is nothing to settle.").at("job"))
         }
-    })?;
+    });
+    // Also where the team or the job is damaged, the slot is given back.
+    let settled = match settled {
+        Err(error) if error.damaged_key().is_some() => write_off::job(ctx, team, job, &error)?,
+        settled => settled?,
+    };
     let job = &settled["job"];
-    let error = job.get("error").filter(|error| error["code"] == UNKNOWN);
+    let error = job.get("error").filter(|error| error["code"] == UNKNOWN || error["code"] == DAMAGED);
     Ok(json!({"job": {
         "owner": owner, "team": team, "id": job["id"], "kind": job["kind"], "status": job["status"],
         "thread": job["thread"], "error": error, "completed_at": job["completed_at"],
@@ -77,14 +94,14 @@ fn end<'e>(
     ctx: Ctx,
     team_id: &str,
     job_id: &str,
-    decide: impl Fn(&Phase) -> Result<Option<(Event, &'e str)>>,
+    decide: impl Fn(&Job) -> Result<Option<(Event, &'e str)>>,
 ) -> Result<Value> {
     let now = ctx.now();
     let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), team_id), |db| {
         let team = TeamTx::load(db, ctx.owner(), team_id)?;
         let mut job = team.job_by_id(job_id)?;
         let before = job.phase.clone();
-        let decided = decide(&before)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
+        let decided = decide(&job)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
         let Some((phase, by)) = decided else {
             return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
         };
@@ -121,14 +138,22 @@ fn end<'e>(
 pub fn slots(host: &dyn Host) -> Result<Value> {
     read(host, |db: &Db| {
         let mut held = Vec::new();
-        for (key, value) in db.scan_prefix(keys::slots(), plan::MANY_SLOTS)? {
-            let slot: Slot = parse(&key, &value)?;
+        for (key, value) in db.scan_prefix(keys::slots(), limits::MANY_SLOTS)? {
+            let Some(slot) = readable(parse::<Slot>(&key, &value))? else {
+                held.push(json!({
+                    "owner": null, "team": null, "job": null, "thread": null, "since": null, "kind": null,
+                    "status": DAMAGED, "reason": key, "connected": false,
+                }));
+                continue;
+            };
             let (owner, team) = (slot.owner, slot.team);
             // A damaged team is no reason to hide that it holds a slot.
-            let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job)).ok();
+            let job = TeamTx::load(db, &owner, &team).and_then(|t| t.job_by_id(&slot.job));
+            let damaged = job.as_ref().is_err_and(|error| error.damaged_key().is_some());
+            let job = job.ok();
             held.push(json!({
                 "owner": owner, "team": team, "job": slot.job, "thread": slot.thread, "since": time::rfc3339(slot.since),
-                "kind": job.as_ref().map(|j| j.kind), "status": job.as_ref().map_or("unknown", |j| j.phase.status()),
+                "kind": job.as_ref().map(|j| j.kind), "status": job.as_ref().map_or(if damaged { DAMAGED } else { "unknown" }, |j| j.phase.status()),
                 "reason": job.as_ref().and_then(|j| j.hold.as_ref()).map(|h| &h.code),
                 "connected": host.lookup(&owner, &team).is_some(),
             }));

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::Ctx;
+use super::{Ctx, damaged, worklist};
 use crate::domain::error::Result;
-use crate::domain::job::{Phase, Source, Wait};
-use crate::domain::{limits, text, time};
+use crate::domain::job::{OpenInterrupt, Phase, Source, Wait};
+use crate::domain::{asked, limits, text, time};
+use crate::store::TeamTx;
 use crate::store::records::{Head, Job, Need, Team, Work};
-use crate::store::{TeamTx, keys, parse};
 
 /// Whether this process holds a capability for the team.
 pub fn connected(ctx: Ctx, team: &str) -> bool {
@@ -38,10 +38,16 @@ pub fn disconnected(head: &Head, connected: bool) -> Value {
 pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     let head = t.head.borrow();
     let connected = connected(ctx, &t.team.id);
-    let reason = disconnected(&head, connected);
+    let mut reason = disconnected(&head, connected);
     let mut members = Vec::new();
     for member in &t.team.members {
-        let (state, job) = member_state(t, &member.thread)?;
+        let (state, job) = match member_state(t, &member.thread) {
+            Err(error) if error.damaged_key().is_some() => {
+                reason = damaged::reason(error.damaged_key().unwrap_or(""));
+                ("unclear", None)
+            }
+            state => state?,
+        };
         members.push(json!({
             "id": member.id, "name": member.name, "agent": member.agent, "thread": member.thread,
             "state": state, "job_id": job,
@@ -60,9 +66,10 @@ pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
 }
 
 /// What a member's conversation does: `idle`, `queued`, `working`, `waiting`
-/// (for a person) or `unclear` (for the host), and the job it is about.
+/// (for a person) or `unclear` (for the host), and the job it is about. An
+/// error may say that one of its records is damaged.
 fn member_state(t: &TeamTx, thread: &str) -> Result<(&'static str, Option<String>)> {
-    let Some(work) = conversation_head(t, thread)? else { return Ok(("idle", None)) };
+    let Some(work) = worklist::first(t.db, t.owner, thread)?.transpose()? else { return Ok(("idle", None)) };
     let state = match work.need {
         Need::Slot => "queued",
         Need::Person => "waiting",
@@ -79,12 +86,6 @@ fn member_state(t: &TeamTx, thread: &str) -> Result<(&'static str, Option<String
         state
     };
     Ok((state, Some(job.id)))
-}
-
-/// The first unfinished job of a conversation.
-pub fn conversation_head(t: &TeamTx, thread: &str) -> Result<Option<Work>> {
-    let found = t.db.scan_prefix(&keys::work_thread(t.owner, thread), 1)?;
-    found.first().map(|(key, value)| parse(key, value)).transpose()
 }
 
 /// A job. `whole` gives texts and results in full, otherwise their beginnings.
@@ -106,8 +107,8 @@ pub fn job_with(
     let bound = if whole { usize::MAX } else { limits::EXCERPT_BYTES };
     let (shown, text_truncated) = text::excerpt(request_text, bound);
     let member = job.member.as_deref().and_then(|id| t.team.member(id));
-    let root = if job.root == job.n { job.id.clone() } else { t.job(job.root)?.id };
-    let parent = job.parent.map(|n| t.job(n)).transpose()?.map(|j| j.id);
+    let root = if job.root == job.n { Some(job.id.clone()) } else { t.readable_id(job.root)? };
+    let parent = job.parent.map(|n| t.readable_id(n)).transpose()?.flatten();
     let result = match (result, &job.result) {
         (Some(answer), meta) => {
             let (shown, cut) = text::excerpt(answer, bound);
@@ -121,7 +122,7 @@ pub fn job_with(
     };
     let (question, interrupts) = match job.phase.wait() {
         Some(Wait::Question { id, text, options }) => (json!({"id": id, "text": text, "options": options}), json!([])),
-        Some(Wait::Interrupts { open }) => (Value::Null, json!(open)),
+        Some(Wait::Interrupts { open }) => (Value::Null, json!(shown_interrupts(open, whole))),
         None => (Value::Null, json!([])),
     };
     Ok(json!({
@@ -134,6 +135,21 @@ pub fn job_with(
         "run_id": job.run(),
         "created_at": created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
     }))
+}
+
+/// Open interrupts as they are stored, or, on a page of many jobs, the
+/// beginning of each.
+fn shown_interrupts(open: &[OpenInterrupt], whole: bool) -> Vec<Value> {
+    let one = |one: &OpenInterrupt| {
+        let mut shown = json!(one);
+        if !whole {
+            let (value, cut) = asked::excerpt(&one.value);
+            shown["value"] = value;
+            shown["excerpt"] = json!(cut);
+        }
+        shown
+    };
+    open.iter().map(one).collect()
 }
 
 /// When a job was asked for. Absent: unknown (imported).
@@ -180,9 +196,9 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
         }
         _ => return Ok(Value::Null),
     }
-    let head = conversation_head(t, &job.thread)?;
-    match head {
-        Some(work) if work.team != t.team.id || work.job != job.n => say(
+    match worklist::first(t.db, t.owner, &job.thread)? {
+        Some(Err(error)) => Ok(damaged::reason(error.damaged_key().unwrap_or(""))),
+        Some(Ok(work)) if work.team != t.team.id || work.job != job.n => say(
             "waiting_for_conversation",
             format!("An earlier job of this conversation is not finished ({}).", ahead(t, &work)?),
         ),
@@ -192,5 +208,8 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
 
 /// Names the job ahead, unless it is another team's.
 fn ahead(t: &TeamTx, work: &Work) -> Result<String> {
-    if work.team == t.team.id { Ok(t.job(work.job)?.id) } else { Ok("in another team".into()) }
+    if work.team != t.team.id {
+        return Ok("in another team".into());
+    }
+    Ok(t.readable_id(work.job)?.unwrap_or_else(|| "it cannot be read".into()))
 }

@@ -115,6 +115,11 @@ pub fn list_entry(owner: &str, created_at: u64, team: &str) -> String {
     format!("list/{}/{created_at:014}-{team}", part(owner))
 }
 
+/// The team of an entry of the list: what follows the first dash.
+pub fn listed_team(key: &str) -> Option<&str> {
+    key.rsplit('/').next()?.split_once('-').map(|(_, team)| team)
+}
+
 /// The keys of one team.
 #[derive(Clone, Debug)]
 pub struct TeamKeys {

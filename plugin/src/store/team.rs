@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use super::records::{Head, Job, Message, MessageKind, Need, Slot, StateEntry, Team, V1, Work};
-use super::{Db, keys};
+use super::{Db, keys, readable};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Phase;
 use crate::domain::{limits, text};
@@ -49,6 +49,18 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     /// the same id that was deleted since.
     pub fn planned_job(&self, n: u32) -> Result<Option<Job>> {
         self.db.get(&self.keys.job(n))
+    }
+
+    /// The id of a job; nothing if its record cannot be read.
+    pub fn readable_id(&self, n: u32) -> Result<Option<String>> {
+        Ok(readable(self.job(n))?.map(|job| job.id))
+    }
+
+    /// The number of the job with this id, or the answer for a job that is not
+    /// there. It reads no job.
+    pub fn number(&self, id: &str) -> Result<u32> {
+        let known = if text::is_id(id) { self.db.get(&self.keys.job_id(id))? } else { None };
+        known.ok_or_else(Error::no_job)
     }
 
     /// The job with this id, or the answer for a job that is not there.
@@ -141,8 +153,9 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         self.db.put(&self.keys.job(job.n), job)?;
         let need = need(&job.phase);
         let key = keys::work_entry(self.owner, &job.thread, job.seq);
-        // A job keeps its age for as long as it needs the same thing.
-        let since = match self.db.get::<Work>(&key)? {
+        // A job keeps its age for as long as it needs the same thing. An entry
+        // that cannot be read is made anew.
+        let since = match readable(self.db.get::<Work>(&key))?.flatten() {
             Some(old) if old.need == need => old.since,
             _ => now,
         };
@@ -163,7 +176,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         for member in &self.team.members {
             let conversation = keys::work_thread(self.owner, &member.thread);
             for (key, value) in self.db.scan_prefix(&conversation, 1)? {
-                let mut work: Work = super::parse(&key, &value)?;
+                let Some(mut work) = readable(super::parse::<Work>(&key, &value))? else { continue };
                 if work.team == self.team.id && matches!(work.need, Need::End | Need::Person) && work.next_at == 0 {
                     work.next_at = now.max(1);
                     self.db.put(&key, &work)?;
@@ -175,8 +188,8 @@ impl<'a, 'h> TeamTx<'a, 'h> {
 
     /// Whether a job is due for a look at a set time.
     pub fn has_due_time(&self, job: &Job) -> Result<bool> {
-        let work: Option<Work> = self.db.get(&keys::work_entry(self.owner, &job.thread, job.seq))?;
-        Ok(work.is_some_and(|w| w.next_at > 0))
+        let work = readable(self.db.get::<Work>(&keys::work_entry(self.owner, &job.thread, job.seq)))?;
+        Ok(work.flatten().is_some_and(|w| w.next_at > 0))
     }
 
     /// Adds a line to the shared record and drops what is over its bound.
@@ -191,12 +204,13 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         Ok(())
     }
 
-    /// The newest lines of the shared record, oldest first.
+    /// The newest lines of the shared record that can be read, oldest first.
     pub fn recent_messages(&self, limit: usize) -> Result<Vec<Message>> {
         let prefix = self.keys.messages();
         let mut found = self.db.scan(&prefix, &keys::end(&prefix), limit as u32, true)?;
         found.reverse();
-        found.iter().map(|(key, value)| super::parse(key, value)).collect()
+        let lines = found.iter().map(|(key, value)| readable(super::parse(key, value)));
+        lines.filter_map(Result::transpose).collect()
     }
 
     /// The public state in the order of publication, archived entries
@@ -204,6 +218,13 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     pub fn state(&self) -> Result<Vec<StateEntry>> {
         let found = self.db.scan_prefix(&self.keys.state(), limits::STATE_ENTRIES as u32 + 1)?;
         found.iter().map(|(key, value)| super::parse(key, value)).collect()
+    }
+
+    /// The entries of the public state that can be read.
+    pub fn readable_state(&self) -> Result<Vec<StateEntry>> {
+        let found = self.db.scan_prefix(&self.keys.state(), limits::STATE_ENTRIES as u32 + 1)?;
+        let entries = found.iter().map(|(key, value)| readable(super::parse(key, value)));
+        entries.filter_map(Result::transpose).collect()
     }
 
     /// Notices that wait for the next turn of a conversation: number and text.

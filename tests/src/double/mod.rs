@@ -22,6 +22,8 @@ pub use script::{Effect, Method, Turn};
 use model::{Inner, Known};
 use script::Fault;
 
+use crate::clock::FakeClock;
+
 /// The host double. Clones are the same double.
 #[derive(Clone, Default)]
 pub struct Double(Arc<Shared>);
@@ -89,6 +91,11 @@ impl Double {
     /// Calls that hang now.
     pub fn hanging(&self) -> usize {
         self.inner().hanging
+    }
+
+    /// Each call takes so long, by this clock.
+    pub fn takes(&self, clock: &FakeClock, ms: u64) {
+        self.inner().slow = (ms > 0).then(|| (clock.clone(), ms));
     }
 
     /// Every call of this user is denied from now on.
@@ -317,6 +324,9 @@ impl Double {
         let mut inner = self.inner();
         let effect = inner.meet(call.method, &call.thread);
         inner.calls.push(call);
+        if let Some((clock, ms)) = &inner.slow {
+            clock.advance(*ms);
+        }
         (inner.calls.len() - 1, effect)
     }
 

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agent_teams_plugin::host::{Interrupt, Message, Question, Role, Run, RunError, RunStatus};
 
+use crate::clock::FakeClock;
+
 use super::script::{Effect, Fault, Method, Turn};
 
 /// A conversation.
@@ -118,6 +120,8 @@ pub(crate) struct Inner {
     pub(super) violations: Vec<String>,
     pub(super) hang_epoch: u64,
     pub(super) hanging: usize,
+    /// How long each call takes, on this clock.
+    pub(super) slow: Option<(FakeClock, u64)>,
     counter: u64,
 }
 
@@ -147,6 +151,7 @@ impl Default for Inner {
             violations: Vec::new(),
             hang_epoch: 0,
             hanging: 0,
+            slow: None,
             counter: 0,
         }
     }

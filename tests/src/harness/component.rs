@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use agent_teams_host::contract::{CallError, Caller, EndedRun, MentionMessage, Plan, Refusal, Step, TeamRef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals};
-use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::storage::{SqliteStore, Store};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -32,6 +32,7 @@ impl Default for ComponentOptions {
 /// What ends with the process.
 struct Open {
     plugin: Plugin,
+    store: Arc<SqliteStore>,
     database: Database,
 }
 
@@ -63,8 +64,9 @@ impl Component {
 
     fn start(&mut self) {
         let database = Database::open(&self.folder.path().join("data.sqlite")).expect("a database");
+        let store = Arc::new(SqliteStore::new(database.clone()).expect("a store"));
         let parts = Parts {
-            store: Arc::new(SqliteStore::new(database.clone()).expect("a store")),
+            store: store.clone(),
             signals: Arc::new(Signals::default()),
             settings: self.options.settings.clone(),
             clock: Arc::new(self.clock.clone()),
@@ -79,7 +81,7 @@ impl Component {
         };
         let plugin =
             self.runtime.block_on(async { Plugin::load(Plugin::embedded(), parts, options) }).expect("the component");
-        self.open = Some(Open { plugin, database });
+        self.open = Some(Open { plugin, store, database });
         self.open().unwrap_or_else(|e| panic!("open: {e}"));
     }
 
@@ -90,7 +92,7 @@ impl Component {
     pub fn restart(&mut self, settings: &str) {
         if let Some(open) = self.open.take() {
             self.runtime.block_on(open.plugin.shutdown());
-            drop(open.plugin);
+            drop((open.plugin, open.store));
             open.database.close();
         }
         self.options.settings = settings.into();
@@ -99,6 +101,20 @@ impl Component {
 
     fn plugin(&self) -> &Plugin {
         &self.open.as_ref().expect("open").plugin
+    }
+
+    /// A stored record, past the component.
+    pub fn raw(&self, key: &str) -> Option<String> {
+        let store = &self.open.as_ref().expect("open").store;
+        store.begin().expect("a transaction").get(key).expect("read")
+    }
+
+    /// Writes a record past the component.
+    pub fn put_raw(&self, key: &str, value: &str) {
+        let store = &self.open.as_ref().expect("open").store;
+        let mut tx = store.begin().expect("a transaction");
+        tx.put(key.into(), value.into()).expect("written");
+        self.runtime.block_on(tx.commit()).expect("committed");
     }
 
     pub fn open(&self) -> Result<(), Refusal> {

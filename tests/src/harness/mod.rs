@@ -110,6 +110,22 @@ impl World {
         self.native_host().map(|host| host.store().fail_commits(faults)).is_some()
     }
 
+    /// A stored record as it is.
+    pub fn raw(&self, key: &str) -> Option<String> {
+        match &self.backend {
+            Backend::Native(native) => native.raw(key),
+            Backend::Component(component) => component.raw(key),
+        }
+    }
+
+    /// Writes a record past the component, such as one that cannot be read.
+    pub fn put_raw(&self, key: &str, value: &str) {
+        match &self.backend {
+            Backend::Native(native) => native.host().store().put_raw(key, value),
+            Backend::Component(component) => component.put_raw(key, value),
+        }
+    }
+
     // ---- the contract ---------------------------------------------------
 
     /// `lifecycle.open`.

@@ -64,6 +64,10 @@ impl Native {
         &self.host
     }
 
+    pub fn raw(&self, key: &str) -> Option<String> {
+        self.host.store().dump().into_iter().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
     pub fn settings(&self) -> String {
         self.host.settings()
     }

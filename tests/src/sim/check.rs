@@ -118,6 +118,7 @@ impl Checker {
         let mut heads: BTreeMap<TeamKey, Option<Head>> = BTreeMap::new();
         let mut threads: BTreeSet<String> = BTreeSet::new();
         let mut admitted: Vec<String> = Vec::new();
+        let mut served: Vec<String> = Vec::new();
         for (key, old, new) in changes {
             let parts: Vec<&str> = key.split('/').collect();
             match parts.as_slice() {
@@ -141,6 +142,12 @@ impl Checker {
                         self.slots.remove(key);
                     }
                 },
+                // Whoever is last had its turn, also where its team's step was
+                // under way and nothing could be tried.
+                ["round"] => {
+                    let round: Vec<String> = new.as_deref().map(|t| parse(key, t)).transpose()?.unwrap_or_default();
+                    served.extend(round.last().filter(|_| planned.is_some()).cloned());
+                }
                 ["team", owner, team, rest @ ..] => {
                     let at = (keys::unpart(owner), (*team).to_string());
                     let mirror = self.teams.entry(at.clone()).or_default();
@@ -193,7 +200,7 @@ impl Checker {
             self.check_head(at, before.as_ref())?;
             self.check_pause(at, before.as_ref())?;
         }
-        let mut attempts: Vec<String> = Vec::new();
+        let mut attempts: Vec<String> = served;
         for (at, jobs) in touched {
             let Some(mirror) = self.teams.get(&at).filter(|m| m.team.is_some()) else { continue };
             if !heads.contains_key(&at) {
@@ -317,7 +324,7 @@ impl Checker {
         if job.chain > limits::REQUESTS_PER_CHAIN {
             return Err(format!("the chain of {id} has {} requests", job.chain));
         }
-        self.check_indexes(at, job)?;
+        self.check_indexes(at, job, changes)?;
         if job.phase.finished() {
             self.check_ending(at, mirror, job, changes, agents)?;
         }
@@ -346,7 +353,7 @@ impl Checker {
     }
 
     /// Work list and slots say exactly what the job's phase says.
-    fn check_indexes(&self, at: &TeamKey, job: &Job) -> Check {
+    fn check_indexes(&self, at: &TeamKey, job: &Job, changes: &[Change]) -> Check {
         let (owner, team) = at;
         let held = self.slots.iter().filter(|(_, (o, t, n))| o == owner && t == team && *n == job.n);
         let held: Vec<&String> = held.map(|(key, _)| key).collect();
@@ -363,7 +370,8 @@ impl Checker {
                 if slot { "taken" } else { "free" }
             ));
         }
-        let entry = self.work.get(&keys::work_entry(owner, &job.thread, job.seq));
+        let key = keys::work_entry(owner, &job.thread, job.seq);
+        let entry = self.work.get(&key);
         let own = entry.filter(|(o, work)| o == owner && work.team == *team && work.job == job.n);
         match (own, job.phase.finished()) {
             (None, true) => Ok(()),
@@ -376,11 +384,10 @@ impl Checker {
                     Phase::Running { .. } => Need::End,
                     _ => Need::Host,
                 };
-                // A reconnect makes running and waiting jobs due for a look.
-                let next = match &job.hold {
-                    Some(hold) => work.next_at == hold.next_at,
-                    None => work.next_at == 0 || matches!(need, Need::End | Need::Person),
-                };
+                // A step that ran out of time, or found its team's lock taken,
+                // and a reconnect make a job due at another time.
+                let written = changes.iter().any(|(changed, ..)| *changed == key);
+                let next = !written || work.next_at == job.hold.as_ref().map_or(0, |hold| hold.next_at);
                 if work.need != need || !next || work.run.as_deref() != job.phase.run() {
                     return Err(format!("the work list is wrong about {}: {work:?}", job.id));
                 }

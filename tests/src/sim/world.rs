@@ -462,8 +462,11 @@ impl Host for World {
         self.knobs.settings.clone()
     }
 
-    fn log(&self, _level: Level, message: &str) {
+    fn log(&self, level: Level, message: &str) {
         self.note(|| format!("  log: {message}"));
+        if level == Level::Error {
+            self.violate(format!("the component logs an error: {message}"));
+        }
     }
 
     fn now_ms(&self) -> u64 {

@@ -13,11 +13,10 @@ use agent_teams_host::storage::database::Database;
 use agent_teams_host::worker::{self, Worker};
 use agent_teams_plugin::app::plan;
 use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
-use agent_teams_plugin::store::keys::TeamKeys;
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::{Double, Effect, Method};
 use agent_teams_tests::harness::{World, roster};
-use agent_teams_tests::native::NativeHost;
+use agent_teams_tests::native::{CommitFault, NativeHost};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -101,14 +100,13 @@ fn a_team_whose_steps_fail_holds_back_nobody() {
     w.send(&bad, 0, "r");
     w.clock.advance(1);
     let job = w.send(&good, 0, "r");
-    let host = w.native_host().expect("native");
-    host.store().put_raw(&TeamKeys::new("ann", &bad.id).job(1), "damaged");
     let steps = |w: &World, resting: &[TeamRef]| w.plan_while(Vec::new(), false, resting).steps;
     // It is ann's turn: her step fails, each time.
     for _ in 0..3 {
         let steps = steps(&w, &[]);
         assert_eq!(steps.iter().map(|s| s.team.owner.as_str()).collect::<Vec<_>>(), ["ann"]);
-        assert_eq!(w.advance(&steps[0]).expect_err("damaged").code, "damaged_record");
+        w.fail_commits([CommitFault::Unavailable]);
+        assert_eq!(w.advance(&steps[0]).expect_err("the store is away").code, "store_unavailable");
     }
     // The host lets her team rest, and the turn is the next owner's.
     let ann = TeamRef { owner: "ann".into(), team: bad.id.clone() };
@@ -127,11 +125,15 @@ struct Process {
 
 impl Process {
     async fn start(folder: &std::path::Path, clock: &FakeClock) -> Self {
+        Self::start_with(folder, clock, "{}").await
+    }
+
+    async fn start_with(folder: &std::path::Path, clock: &FakeClock, settings: &str) -> Self {
         let database = Database::open(&folder.join("data.sqlite")).expect("the database is free");
         let parts = Parts {
             store: Arc::new(SqliteStore::new(database.clone()).expect("a store")),
             signals: Arc::new(Signals::default()),
-            settings: "{}".into(),
+            settings: settings.into(),
             clock: Arc::new(clock.clone()),
         };
         let cache = Some(concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled").into());
@@ -205,6 +207,44 @@ async fn lifecycle_25_steps_under_way_are_cancelled_and_drained_then_the_databas
         assert_eq!((&shown["jobs"][0]["id"], &shown["jobs"][0]["status"]), (job, &json!("completed")), "{shown}");
     }
     assert_eq!(double.admissions().len(), 2, "one run each");
+}
+
+/// The worker itself, with one slot: it is ann's turn, and her team's lock is
+/// held by a connect that the host does not answer.
+#[tokio::test]
+async fn a_connect_that_hangs_keeps_no_slot_from_others() {
+    let (folder, clock, double) = (tempfile::tempdir().expect("a folder"), FakeClock::default(), Double::default());
+    let process = Process::start_with(folder.path(), &clock, r#"{"slots": 1}"#).await;
+    double.hold(true);
+    let mut teams = Vec::new();
+    for owner in ["ann", "bea"] {
+        let made = process.action(double.capability(owner), "create", roster("c", &["ada", "bo"])).await;
+        let (team, member) = (made["team"]["id"].clone(), made["team"]["members"][0].clone());
+        let send = json!({"team_id": team, "member_id": member["id"], "request_id": "r", "text": "Do it."});
+        process.action(double.capability(owner), "send", send).await;
+        clock.advance(1);
+        teams.push((team, member["thread"].as_str().expect("a thread").to_owned()));
+    }
+    double.fault(Method::CreateThread, Some(&teams[0].1), 1, Effect::HangBefore);
+    let (plugin, runs, payload) =
+        (process.plugin.clone(), double.capability("ann"), json!({"team_id": teams[0].0}).to_string());
+    let connecting =
+        tokio::spawn(async move { plugin.call_action(Caller::owner("ann"), Some(runs), "connect", &payload).await });
+    until(|| double.hanging() == 1).await;
+    let (ended, signals) = (broadcast::channel::<EndedRun>(4).0, broadcast::channel(4).0);
+    let worker = Worker::start(
+        Arc::new(process.plugin.clone()),
+        ended.subscribe(),
+        signals.subscribe(),
+        None,
+        worker::Options::default(),
+    );
+    until(|| double.running_in(&teams[1].1).is_some()).await;
+    assert_eq!(double.running_in(&teams[0].1), None);
+    double.release_hangs();
+    connecting.await.expect("no panic").expect("connected");
+    worker.shutdown(Duration::ZERO).await;
+    process.plugin.shutdown().await;
 }
 
 #[tokio::test]

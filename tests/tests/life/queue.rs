@@ -25,6 +25,7 @@ both!(
     fault_6_a_pass_collects_before_it_admits,
     fault_16_a_request_of_the_same_pass_sees_its_results,
     a_late_call_of_an_ended_run_is_never_given_to_the_next_job,
+    a_late_call_is_known_also_when_the_team_of_its_run_is_gone,
     a_repeated_tool_call_is_the_same_call,
     a_request_to_oneself_is_refused,
     a_descendant_conversation_speaks_for_its_member,
@@ -352,6 +353,39 @@ fn a_late_call_of_an_ended_run_is_never_given_to_the_next_job(w: World) {
     let arguments = json!({"team_id": team.id, "member": "bo", "request_id": "x", "text": "Please."});
     refused(w.tool(&late, "send_member", arguments), "run_ended");
     assert_eq!(w.jobs(&team).len(), 2);
+}
+
+fn a_late_call_is_known_also_when_the_team_of_its_run_is_gone(w: World) {
+    let (asked, team) = (w.team_named("ann", "asked", &["x", "y"]), w.team("ann", &["ada", "bo"]));
+    // A result of one team runs in the conversation of the other's member.
+    let picked = [(asked.id.as_str(), asked.members[0].id.as_str())];
+    w.mention("ann", team.thread(0), "m", "Please.", &picked).expect("dispatched");
+    w.double.script(asked.thread(0), [Turn::answer("done")]);
+    w.double.hold(true);
+    w.work();
+    w.release(&asked, 0);
+    w.work();
+    let late = w.caller(&team, 0);
+    assert!(late.run.is_some(), "the receipt is at work");
+    w.double.release_all();
+    w.work();
+    w.delete(&asked).expect("deleted");
+    // The next job's run is not named yet.
+    w.double.fault(Method::Start, Some(team.thread(0)), 1, Effect::reply_lost());
+    w.send(&team, 0, "next");
+    w.work();
+    let arguments = json!({"team_id": team.id, "member": "bo", "request_id": "x", "text": "Please."});
+    refused(w.tool(&late, "send_member", arguments), "run_ended");
+    // What is left of the other team goes with the conversation's own.
+    w.double.hold(false);
+    w.double.release_all();
+    w.later(60_000);
+    w.sweep();
+    w.work();
+    w.delete(&team).expect("deleted");
+    if let Some(host) = w.native_host() {
+        assert!(!host.store().dump().iter().any(|(key, _)| key.starts_with("ran/")));
+    }
 }
 
 fn a_repeated_tool_call_is_the_same_call(w: World) {

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::own_team::OwnTeam;
-use super::super::{Ctx, Park, Reply, Wake, plan, settings, topic, view};
+use super::super::{Ctx, Park, Reply, Wake, settings, topic, worklist};
 use super::{as_member, hide_team, look, optional};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
 use crate::store::board::BoardTx;
 use crate::store::records::{Head, Need, Slot};
-use crate::store::{Db, keys, parse, read};
+use crate::store::{Db, keys, parse, read, readable};
 
 /// Waits until somebody changes a task of your team's board, then list the
 /// tasks again. Only changes during the wait count: list before you wait.
@@ -113,8 +113,8 @@ fn state(ctx: Ctx, board: &BoardTx) -> Result<(u32, Option<Value>)> {
     let me = super::super::send::speaker(ctx, board.team)?;
     let mut active = false;
     for member in board.team.team.members.iter().filter(|m| m.id != me.id) {
-        let head = view::conversation_head(board.team, &member.thread)?;
-        active |= head.is_some_and(|work| work.need != Need::Person);
+        let first = worklist::first(board.team.db, board.team.owner, &member.thread)?;
+        active |= matches!(first, Some(Ok(work)) if work.need != Need::Person);
     }
     if !active {
         let message = "Nobody else of the team is running or queued, so nobody would change the board. Go on by yourself, ask a \
@@ -140,12 +140,12 @@ fn starved(ctx: Ctx, db: &Db) -> Result<bool> {
         return Ok(false);
     }
     let now = ctx.now();
-    let waits = |head: &plan::HeadWork| {
+    let waits = |head: &worklist::HeadWork| {
         head.work.need == Need::Slot
             && head.work.next_at <= now
             && ctx.host.lookup(&head.owner, &head.work.team).is_some()
     };
-    Ok(plan::heads(db, keys::work())?.iter().any(waits))
+    Ok(worklist::heads(db, keys::work())?.list.iter().any(waits))
 }
 
 /// Wakes the waits of all teams that hold slots, if every slot is taken: one of
@@ -160,13 +160,14 @@ pub fn nudge(host: &dyn Host) {
             }
             let mut teams = alloc::collections::BTreeSet::new();
             for (key, value) in slots {
-                let slot: Slot = parse(&key, &value)?;
-                teams.insert((slot.owner, slot.team));
+                if let Some(slot) = readable(parse::<Slot>(&key, &value))? {
+                    teams.insert((slot.owner, slot.team));
+                }
             }
             let mut out = alloc::vec::Vec::new();
             for (owner, team) in teams {
-                let head: Option<Head> = db.get(&keys::TeamKeys::new(&owner, &team).head())?;
-                out.extend(head.map(|head| (owner, team, head.revision)));
+                let head = readable(db.get::<Head>(&keys::TeamKeys::new(&owner, &team).head()))?;
+                out.extend(head.flatten().map(|head| (owner, team, head.revision)));
             }
             Ok(out)
         })
