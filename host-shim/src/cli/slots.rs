@@ -28,7 +28,7 @@ pub async fn run(place: &Place, _: Slots, output: &Output) -> Result<Exit, Fail>
             .iter()
             .map(|slot| {
                 let tone = match slot["status"].as_str() {
-                    Some("unknown") => Tone::Bad,
+                    Some("unknown" | "damaged") => Tone::Bad,
                     Some("cancelling") => Tone::Attention,
                     _ => Tone::Busy,
                 };

@@ -142,6 +142,9 @@ pub fn agents(output: &Output, answer: &Value) -> String {
 }
 
 fn state(team: &Value) -> (&'static str, Tone) {
+    if team["reason"]["code"] == "damaged" {
+        return ("damaged", Tone::Bad);
+    }
     match (team["ready"] == Value::Bool(true), team["connected"] == Value::Bool(true)) {
         (true, true) => ("ready", Tone::Good),
         (false, true) => ("not ready", Tone::Attention),
@@ -255,7 +258,12 @@ pub fn job(output: &Output, job: &Value) -> String {
         }
     }
     for interrupt in list(job, "interrupts") {
-        part(&format!("to approve ({})", text(interrupt, "id")), &interrupt["value"].to_string(), false);
+        let shown = interrupt["value"].to_string();
+        let name = format!("to approve ({})", text(interrupt, "id"));
+        match interrupt["cut"]["bytes"].as_u64() {
+            Some(bytes) => part(&format!("{name}, shortened: the whole has {bytes} bytes"), &shown, false),
+            None => part(&name, &shown, false),
+        }
     }
     lines.join("\n")
 }

@@ -98,6 +98,7 @@ export default {
   'team.reconnected': 'The team is connected; its work goes on.',
   'team.disconnected': 'Not connected.',
   'team.notReady': 'Not ready yet.',
+  'team.damaged': 'Damaged.',
   'team.stale': 'What you see may be old.',
   'team.delete': 'Delete the team',
   'team.deleted': 'The team is deleted.',
@@ -193,6 +194,7 @@ export default {
   'status.failed': 'Failed',
   'status.cancelled': 'Cancelled',
   'status.unknown': 'Unclear',
+  'status.damaged': 'Damaged',
 
   'job.details': 'Details',
   'job.id': 'Id',
@@ -206,6 +208,7 @@ export default {
   'settle.label': 'Settle this job',
   'settle.title': 'Nobody knows what became of this run.',
   'settle.text': 'Look at the conversation. Then either try again, which may do the work twice, or end it as failed.',
+  'settle.damaged': 'Look at the conversation. If nothing of it is at work any more, end it as failed.',
   'settle.retry': 'Try again',
   'settle.failed': 'End as failed',
 
@@ -231,6 +234,7 @@ export default {
   'answer.stops': '{name} stopped for a decision',
   'answer.approval': 'Wants to call',
   'answer.exact': 'Exactly what is asked',
+  'answer.cut': 'Shortened here: the whole has {n} bytes and is in the conversation.',
   'answer.interruptId': 'Interrupt',
   'answer.approvalForm': 'Approve with',
   'answer.or': 'or refuse with',

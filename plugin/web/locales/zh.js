@@ -96,6 +96,7 @@ export default {
   'team.reconnected': '团队已连接，工作继续。',
   'team.disconnected': '未连接。',
   'team.notReady': '尚未就绪。',
+  'team.damaged': '数据已损坏。',
   'team.stale': '显示的内容可能已过时。',
   'team.delete': '删除团队',
   'team.deleted': '团队已删除。',
@@ -191,6 +192,7 @@ export default {
   'status.failed': '失败',
   'status.cancelled': '已取消',
   'status.unknown': '结果不明',
+  'status.damaged': '已损坏',
 
   'job.details': '详情',
   'job.id': '编号',
@@ -204,6 +206,7 @@ export default {
   'settle.label': '处理此作业',
   'settle.title': '无法确定这次运行的结果。',
   'settle.text': '请先查看对话。然后重试（可能重复执行），或将其结束为失败。',
+  'settle.damaged': '请查看对话。如果它已不再运行，可将其作为失败结束。',
   'settle.retry': '重试',
   'settle.failed': '结束为失败',
 
@@ -237,6 +240,7 @@ export default {
   'answer.stops': '{name} 停下来等待决定',
   'answer.approval': '想要调用',
   'answer.exact': '所请求的确切内容',
+  'answer.cut': '此处已截短：全文共 {n} 字节，请在对话中查看。',
   'answer.interruptId': '中断',
   'answer.approvalForm': '批准请写',
   'answer.or': '拒绝请写',

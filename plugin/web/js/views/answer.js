@@ -70,6 +70,7 @@ function interrupt(one, several) {
   return html`<div class="interrupt">
     ${call ? html`<p class="ask-text">${t('answer.approval')} <code>${said(call.tool)}</code></p>` : nothing}
     <pre tabindex="0" aria-label=${t('answer.exact')}>${said(JSON.stringify(call ? call.arguments : one.value, null, 2))}</pre>
+    ${one.cut ? html`<p class="note">${t('answer.cut', { n: one.cut.bytes })}</p>` : nothing}
     ${several ? html`<p class="faint">${t('answer.interruptId')} <code>${said(one.id)}</code></p>` : nothing}
   </div>`;
 }

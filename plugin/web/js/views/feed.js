@@ -132,12 +132,12 @@ function details(team, job) {
 }
 
 function settle(team, job) {
-  if (job.status !== 'unknown') return nothing;
+  if (job.status !== 'unknown' && job.status !== 'damaged') return nothing;
   const off = busy(`settle/${job.id}`);
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
-    <p class="ask-title">${t('settle.title')}</p><p>${t('settle.text')} ${nextTry(job.reason)}</p>
+    <p class="ask-title">${t('settle.title')}</p><p>${t(job.status === 'unknown' ? 'settle.text' : 'settle.damaged')} ${nextTry(job.reason)}</p>
     <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
-      ${button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off })}
+      ${job.status === 'unknown' ? button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off }) : nothing}
       ${button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off })}</div></div>`;
 }
 

@@ -33,7 +33,7 @@ export const owner = () => html`<span class="avatar you" aria-hidden="true">${ic
 
 const STATUS_KIND = {
   queued: 'quiet', running: 'busy', waiting_input: 'ask', resuming: 'busy', cancelling: 'quiet', completed: 'good',
-  failed: 'bad', cancelled: 'quiet', unknown: 'ask',
+  failed: 'bad', cancelled: 'quiet', unknown: 'ask', damaged: 'bad',
 };
 
 export const status = (job) =>

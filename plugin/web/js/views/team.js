@@ -23,7 +23,9 @@ function banners(team, view) {
   const { team: facts } = view;
   const out = [];
   if (view.error) out.push(alertBox('bad', html`${t('team.stale')} ${why(view.error)}`, button(t('retry'), () => refreshTeam(team, true))));
-  if (!facts.ready || !facts.connected) {
+  if (facts.reason?.code === 'damaged') {
+    out.push(alertBox('bad', html`<strong>${t('team.damaged')}</strong> ${because(facts.reason)}`));
+  } else if (!facts.ready || !facts.connected) {
     out.push(alertBox(facts.counts.unfinished || !facts.ready ? 'bad' : 'info',
       html`<strong>${t(facts.ready ? 'team.disconnected' : 'team.notReady')}</strong> ${because(facts.reason)}`,
       button(busy(`connect/${team}`) ? t('team.connecting') : t('team.reconnect'), () => reconnect(team), { icon: 'link', disabled: busy(`connect/${team}`) })));
