@@ -26,6 +26,8 @@ use crate::worker::{self, CapabilityOf, Worker};
 pub const CACHE_FOLDER: &str = "cache";
 /// The files of conversations, in the data folder.
 const WORKSPACES_FOLDER: &str = "workspaces";
+/// How often stored runs are compared with those that are worked on.
+const RUNS_CHECKED: Duration = Duration::from_secs(15);
 /// How long a stop waits for steps of teams that are under way.
 const WORKER_GRACE: Duration = Duration::from_secs(12);
 /// How long it waits for agents, before and after waiting calls are answered.
@@ -125,9 +127,6 @@ impl App {
     async fn start_on(db: Database, setup: Setup) -> Result<Self, StartError> {
         let Setup { data, mut config, component, any_port } = setup;
         let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
-        let first_start = users.first_start().await?;
-        users.ensure_cli_token(&data).await?;
-
         let signals = Arc::new(Signals::default());
         let store = SqliteStore::new(db.clone()).map_err(StartError::Database)?;
         let plugin = load(
@@ -157,12 +156,21 @@ impl App {
         .map_err(StartError::Agents)?;
         let _ = tools.agents.set(Arc::downgrade(&agents));
 
+        // A start that fails uses nothing up: what can fail comes first, then
+        // what happens once (the first user), and last the unfinished runs.
+        let listener = listen(&config.server, &users, any_port).await?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
+        let operator = Arc::new(Operator::in_folder(&data).map_err(StartError::Operator)?);
+        let first_start = users.first_start().await?;
+        users.ensure_cli_token(&data).await?;
+
         // Both are listened to before anything can happen: runs that a crash
         // left behind may end while they are being recovered.
         let (ended, changes) = (agents.ended(), signals.subscribe());
         agents.recover().await.map_err(StartError::Agents)?;
+        agents.supervise(RUNS_CHECKED);
 
-        let operator = Arc::new(Operator::in_folder(&data).map_err(StartError::Operator)?);
         let parts = gateway::Parts {
             team: Arc::new(plugin.clone()),
             agents: Arc::new(agents.clone()),
@@ -170,9 +178,6 @@ impl App {
             signals: signals.clone(),
             operator: operator.clone(),
         };
-        let listener = listen(&config.server, &users, any_port).await?;
-        let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
         let (stop_http, stopped) = oneshot::channel::<()>();
         let server = config.server.clone();
         let http = tokio::spawn({
@@ -309,7 +314,7 @@ pub fn load(file: Option<PathBuf>, parts: engine::Parts, options: engine::Option
 /// The capability of a user who may act at all.
 fn capability_of(agents: &Arc<BuiltinAgents>, users: &Arc<Users>) -> CapabilityOf {
     let (agents, users) = (agents.clone(), users.clone());
-    Arc::new(move |owner| users.enabled(owner).then(|| agents.capability(owner)))
+    Arc::new(move |owner| Ok(users.enabled(owner)?.then(|| agents.capability(owner))))
 }
 
 /// The component's tools, as the built-in agents call them: with the

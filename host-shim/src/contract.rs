@@ -60,9 +60,20 @@ pub enum CallError {
     /// The component trapped, ran out of memory or out of time, or the host
     /// could not start it. Only this call is hurt. The code is one of
     /// `component_trapped`, `component_timeout`, `component_memory`,
-    /// `component_busy`, `host_stopping`; the message names no path and no secret.
+    /// `component_busy`, `call_waited_too_long`, `host_stopping`; the message
+    /// names no path and no secret.
     #[error("{code}: {message}")]
     Fault { code: &'static str, message: String },
+}
+
+impl CallError {
+    /// Whether the call may have taken effect although it failed.
+    pub fn outcome_unknown(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => refusal.kind == ErrorKind::Unknown,
+            Self::Fault { code, .. } => matches!(*code, "component_trapped" | "component_timeout" | "component_memory"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -233,15 +233,8 @@ impl Users {
 }
 
 impl UserDirectory for Users {
-    /// False also when the database cannot answer: nobody acts on a guess.
-    fn enabled(&self, user: &str) -> bool {
-        match self.read(|c| find_user(c, user)) {
-            Ok(found) => found.is_some_and(|user| user.enabled),
-            Err(error) => {
-                tracing::error!(%error, "the user database cannot answer");
-                false
-            }
-        }
+    fn enabled(&self, user: &str) -> anyhow::Result<bool> {
+        Ok(self.db.read(|c| find_user(c, user))?.is_some_and(|user| user.enabled))
     }
 }
 

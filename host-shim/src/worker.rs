@@ -26,7 +26,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::agents::runs::Capability;
-use crate::contract::{CallError, EndedRun, Plan, TeamRef};
+use crate::contract::{CallError, EndedRun, ErrorKind, Plan, Refusal, TeamRef};
 use crate::engine::{Plugin, SignalEvent};
 use state::{Start, State};
 
@@ -54,8 +54,9 @@ impl Team for Plugin {
     }
 }
 
-/// Makes the capability of a user; `None`: that user is unknown or disabled.
-pub type CapabilityOf = Arc<dyn Fn(&str) -> Option<Capability> + Send + Sync>;
+/// Makes the capability of a user; `None`: that user is unknown or disabled. An
+/// error: that cannot be told now.
+pub type CapabilityOf = Arc<dyn Fn(&str) -> anyhow::Result<Option<Capability>> + Send + Sync>;
 
 /// How the worker paces itself.
 #[derive(Clone, Debug)]
@@ -206,10 +207,11 @@ impl Loop {
                     let of = name.clone();
                     let reconnect = self.reconnect.clone();
                     let handle = self.tasks.spawn(async move {
-                        let capability = reconnect.and_then(|make| make(&of.owner));
+                        let capability = reconnect.map_or(Ok(None), |make| make(&of.owner));
                         let result = match capability {
-                            Some(runs) => bounded(limit, team.connect(&of, runs)).await.map(|()| true),
-                            None => Ok(false),
+                            Ok(Some(runs)) => bounded(limit, team.connect(&of, runs)).await.map(|()| true),
+                            Ok(None) => Ok(false),
+                            Err(error) => Err(users_unavailable(&error)),
                         };
                         Ended::Connect { result }
                     });
@@ -263,6 +265,16 @@ impl Loop {
 async fn bounded<T>(limit: Duration, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
         Err(CallError::Fault { code: "component_timeout", message: "the step took too long and was given up".into() })
+    })
+}
+
+fn users_unavailable(error: &anyhow::Error) -> CallError {
+    CallError::Refused(Refusal {
+        kind: ErrorKind::Unavailable,
+        code: "users_unavailable".into(),
+        message: format!("the owner cannot be looked up now: {error:#}"),
+        field: None,
+        detail: None,
     })
 }
 

@@ -261,9 +261,9 @@ pub fn malformed(name: &'static str, what: &'static str) -> CallError {
     }
 }
 
-/// A call that parks without end.
+/// A call that parks without end. Repeating it would only wait as long again.
 pub fn waited_too_long() -> CallError {
-    CallError::Fault { code: "component_timeout", message: "The call waited for as long as a call may wait.".into() }
+    CallError::Fault { code: "call_waited_too_long", message: "The call waited for as long as a call may wait.".into() }
 }
 
 fn busy() -> CallError {

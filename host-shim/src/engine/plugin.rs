@@ -20,7 +20,8 @@ use crate::contract::{
 ///
 /// Every method can fail with [`CallError::Fault`]: `component_trapped`,
 /// `component_memory` and `component_timeout` leave open whether the call took
-/// effect, `component_busy` and `host_stopping` say that nothing happened.
+/// effect, `component_busy` and `host_stopping` say that nothing happened,
+/// `call_waited_too_long` ends a call that waits for an event.
 /// A future that is dropped ends its call, and releases what it held.
 #[derive(Clone)]
 pub struct Plugin(Arc<Core>);

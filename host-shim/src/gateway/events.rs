@@ -97,7 +97,8 @@ struct Live {
 
 impl Live {
     /// The next event; none ends the stream: the server stops, or the caller
-    /// is not let in any more.
+    /// is not let in any more. While that cannot be told, nothing is sent; the
+    /// change is made up for afterwards.
     async fn next(&mut self) -> Option<Event> {
         loop {
             let change = tokio::select! {
@@ -106,11 +107,21 @@ impl Live {
                 _ = self.recheck.tick() => None,
                 change = self.subscription.next() => Some(change),
             };
-            if !self.users.still_valid(&self.identity) {
-                return None;
-            }
-            if let Some(change) = change {
-                return Some(self.event(change));
+            match (self.users.still_valid(&self.identity), change) {
+                (Ok(true), Some(change)) => return Some(self.event(change)),
+                (Ok(true), None) => {}
+                (Ok(false), _) => return None,
+                (Err(error), change) => {
+                    tracing::warn!(%error, "a stream waits until its user can be looked up");
+                    if change.is_some() {
+                        self.subscription.mark_gap();
+                    }
+                    tokio::select! {
+                        biased;
+                        () = until(&mut self.stopping) => return None,
+                        _ = self.recheck.tick() => {}
+                    }
+                }
             }
         }
     }
@@ -132,5 +143,41 @@ impl Live {
             }
             Change::Gap { newest: None } => event.data("{}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::{Signals, SystemClock};
+    use crate::storage::database::Database;
+
+    #[tokio::test]
+    async fn a_stream_outlives_a_time_in_which_its_user_cannot_be_looked_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::open(&folder.path().join("test.db")).unwrap();
+        let users = Users::open(db.clone(), Arc::new(SystemClock)).await.unwrap();
+        users.add("ann").await.unwrap();
+        let token = users.add_token("ann", "x").await.unwrap();
+        let identity = users.authenticate_token(&token.secret).await.unwrap();
+        let signals = Signals::default();
+        let hub = Hub::start(&signals, 8);
+        let (_stop, stopping) = watch::channel(false);
+        let mut live = Live {
+            subscription: hub.subscribe("ann", None).unwrap(),
+            identity,
+            users: users.clone(),
+            stopping,
+            recheck: tokio::time::interval(Duration::from_millis(10)),
+        };
+        // A commit of unknown outcome: reads are refused until it is settled.
+        db.fail_commits(&[rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_WRITE]);
+        users.add("bob").await.unwrap_err();
+        signals.publish("ann", "team:t1", 1);
+        assert!(live.next().await.is_some(), "the change is told afterwards");
+        users.revoke_token(&token.id).await.unwrap();
+        assert!(live.next().await.is_none());
     }
 }

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::agents::runs::RunError;
 use crate::contract::{CallError, ErrorKind, Refusal};
+use crate::storage::database::outcome_unknown;
 use crate::users::{AuthError, UserError};
 
 /// A refusal as it is sent. Its text holds no path, no secret and nothing of
@@ -123,7 +124,7 @@ impl From<CallError> for Problem {
             CallError::Fault { code, message } => {
                 let (status, retry) = match code {
                     "component_busy" | "host_stopping" => (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
-                    "component_timeout" => (StatusCode::GATEWAY_TIMEOUT, None),
+                    "component_timeout" | "call_waited_too_long" => (StatusCode::GATEWAY_TIMEOUT, None),
                     _ => (StatusCode::INTERNAL_SERVER_ERROR, None),
                 };
                 Self { retry_after: retry, ..Self::new(status, code, message) }
@@ -202,6 +203,14 @@ impl From<UserError> for Problem {
             UserError::Exists(_) => Self::new(StatusCode::CONFLICT, "user_exists", sentence(&error)),
             UserError::BadId(_) | UserError::BadTokenName => {
                 Self::new(StatusCode::BAD_REQUEST, "invalid", sentence(&error))
+            }
+            UserError::Database(error) if outcome_unknown(&error) => {
+                tracing::error!(%error, "whether a change of the users was written is unknown");
+                Self::new(
+                    StatusCode::GATEWAY_TIMEOUT,
+                    "outcome_unknown",
+                    "It may or may not have happened. Look before you repeat the call.",
+                )
             }
             UserError::Database(error) => AuthError::Database(error).into(),
             UserError::TokenFile { .. } => Self::internal(),

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::backup_file;
 pub use lock::InUse;
@@ -31,7 +31,7 @@ pub use schema::TooNew;
 
 use super::recent::Recent;
 use readers::Readers;
-use writer::{Closure, Message, Writer};
+use writer::{Closure, Fate, Job, Message, Writer};
 
 /// Flags of every connection: it is used by one thread at a time, so SQLite
 /// needs no lock of its own.
@@ -40,6 +40,9 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
 const BUSY: Duration = Duration::from_secs(5);
 /// Prepared statements kept by each connection.
 const STATEMENTS: usize = 128;
+/// Writes that may wait in the queue; one more is refused. Callers give up long
+/// before so many are done, and what they gave up must not fill the memory.
+const MAX_QUEUED: usize = 4096;
 /// Bytes of a page, and of the head that a page gets in the log.
 const PAGE: u32 = 4096;
 const FRAME_HEAD: u32 = 24;
@@ -58,6 +61,42 @@ pub enum WriteError {
     Unknown(String),
 }
 
+/// Whether this error of a write leaves open what became of it. After any other
+/// nothing was written.
+pub fn outcome_unknown(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(WriteError::Unknown(_)))
+}
+
+/// Whether this error of a read or a write says that the database cannot do it
+/// now, so that the same may succeed later. Any other says something about the
+/// data or about the caller's own function.
+pub fn temporary(error: &anyhow::Error) -> bool {
+    let by_sqlite = |error: &rusqlite::Error| {
+        matches!(
+            error.sqlite_error_code(),
+            Some(
+                ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::OutOfMemory
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::OperationInterrupted
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::DiskFull
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::FileLockingProtocolFailed
+            )
+        )
+    };
+    if error.is::<WriteError>() {
+        return true;
+    }
+    match error.downcast_ref::<ReadError>() {
+        Some(ReadError::Sqlite(error)) => by_sqlite(error),
+        Some(ReadError::Closed | ReadError::Busy | ReadError::InDoubt) => true,
+        None => error.downcast_ref().is_some_and(by_sqlite),
+    }
+}
+
 /// Counters since the file was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -71,6 +110,9 @@ pub struct Stats {
     pub wal_bytes: u64,
     /// Checkpoints: each is one fsync of the log and one of the file.
     pub checkpoints: u64,
+    /// Times that the store itself refused to write: a full disk, a lock of
+    /// another process, a failed sync.
+    pub failures: u64,
 }
 
 /// What the writer, the readers and the handle share.
@@ -86,9 +128,19 @@ struct Shared {
     commits: AtomicU64,
     pages: AtomicU64,
     checkpoints: AtomicU64,
-    /// Errors that the next commits shall have.
+    failures: AtomicU64,
+    /// Whether the store refused the last write that would have changed the file.
+    failing: AtomicBool,
+    /// What the next commits shall meet.
     #[cfg(test)]
-    faults: Mutex<std::collections::VecDeque<rusqlite::Error>>,
+    faults: Mutex<std::collections::VecDeque<Fault>>,
+}
+
+/// An error of a commit that did not happen, or that did.
+#[cfg(test)]
+struct Fault {
+    error: rusqlite::Error,
+    committed: bool,
 }
 
 impl Shared {
@@ -100,9 +152,20 @@ impl Shared {
         self.doubt.store(doubt, Ordering::SeqCst);
     }
 
+    /// The store itself refused a write.
+    fn failed(&self) {
+        self.failing.store(true, Ordering::SeqCst);
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A write has changed the file.
+    fn succeeded(&self) {
+        self.failing.store(false, Ordering::SeqCst);
+    }
+
     #[cfg(test)]
-    fn fault(&self) -> rusqlite::Result<()> {
-        self.faults.lock().unwrap_or_else(|e| e.into_inner()).pop_front().map_or(Ok(()), Err)
+    fn fault(&self) -> Option<Fault> {
+        self.faults.lock().unwrap_or_else(|e| e.into_inner()).pop_front()
     }
 }
 
@@ -208,9 +271,19 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> anyhow::Result<T> + Send + 'static,
     {
+        self.queue(f).await
+    }
+
+    /// [`Self::write`], queued when this returns: every write that is queued
+    /// later sees what this one wrote.
+    pub fn queue<T, F>(&self, f: F) -> impl Future<Output = anyhow::Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> anyhow::Result<T> + Send + 'static,
+    {
         let (reply, received) = tokio::sync::oneshot::channel();
         self.submit(f, move |result| drop(reply.send(result)));
-        received.await.unwrap_or_else(|_| Err(WriteError::Unknown("the writer is gone".into()).into()))
+        async { received.await.unwrap_or_else(|_| Err(WriteError::Unknown("the writer is gone".into()).into())) }
     }
 
     /// [`Self::write`] for callers outside async code: blocks the thread.
@@ -224,17 +297,38 @@ impl Database {
         received.recv().unwrap_or_else(|_| Err(WriteError::Unknown("the writer is gone".into()).into()))
     }
 
-    /// Queues a write. `reply` is called exactly once, when its fate is known;
-    /// normally on the writer's thread, so it must not wait for anything.
+    /// Queues a write, or refuses it when too many wait. `reply` is called
+    /// exactly once, when its fate is known; normally on the writer's thread,
+    /// so it must not wait for anything.
     pub(super) fn submit<T, F, R>(&self, f: F, reply: R)
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> anyhow::Result<T> + Send + 'static,
         R: FnOnce(anyhow::Result<T>) + Send + 'static,
     {
-        self.handle.shared.queued.fetch_add(1, Ordering::Relaxed);
+        let job = Box::new(Closure::new(f, reply));
+        let queued = &self.handle.shared.queued;
+        if queued.fetch_add(1, Ordering::Relaxed) >= MAX_QUEUED {
+            queued.fetch_sub(1, Ordering::Relaxed);
+            return job.finish(Fate::NotWritten("too many writes are waiting".into()));
+        }
         // A closed queue drops the job, and that answers it.
-        let _ = self.handle.queue.send(Message::Run(Box::new(Closure::new(f, reply))));
+        let _ = self.handle.queue.send(Message::Run(job));
+    }
+
+    /// Whether the store refused the last write that would have changed the
+    /// file. Whoever is about to do something whose outcome must be written
+    /// then asks by [`Self::probe`] first.
+    pub fn last_write_failed(&self) -> bool {
+        self.handle.shared.failing.load(Ordering::SeqCst)
+    }
+
+    /// Writes a row that means nothing: whether the store takes writes now.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub async fn probe(&self) -> anyhow::Result<()> {
+        self.write(|conn| Ok(schema::touch(conn)?)).await
     }
 
     /// Runs `f` on a reading connection, on one snapshot that holds every
@@ -281,7 +375,26 @@ impl Database {
             wal_pages,
             wal_bytes: wal_pages * u64::from(PAGE + FRAME_HEAD),
             checkpoints: shared.checkpoints.load(Ordering::Relaxed),
+            failures: shared.failures.load(Ordering::Relaxed),
         }
+    }
+
+    /// The next commits fail with these results of SQLite.
+    #[cfg(test)]
+    pub(crate) fn fail_commits(&self, codes: &[i32]) {
+        codes.iter().for_each(|code| self.meet(*code, false));
+    }
+
+    /// The next commit happens, and then fails with this result of SQLite.
+    #[cfg(test)]
+    pub(crate) fn lose_commit(&self, code: i32) {
+        self.meet(code, true);
+    }
+
+    #[cfg(test)]
+    fn meet(&self, code: i32, committed: bool) {
+        let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        self.handle.shared.faults.lock().unwrap_or_else(|e| e.into_inner()).push_back(Fault { error, committed });
     }
 
     /// Finishes the writes that wait, empties the log into the file and frees

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::storage::database::outcome_unknown;
 
 const START: u64 = 1_800_000_000_000;
 
@@ -74,10 +75,31 @@ async fn adding_and_disabling_are_refused_by_name() {
     assert!(!f.users.set_enabled("ann", false).await.unwrap().enabled);
     assert!(matches!(f.users.add_token("ann", "x").await, Err(UserError::Disabled(_))));
     assert!(matches!(f.users.sign_in_link("ann").await, Err(UserError::Disabled(_))));
-    assert!(!f.users.enabled("ann"));
-    assert!(!f.users.enabled("bob"));
+    assert!(!f.users.enabled("ann").unwrap());
+    assert!(!f.users.enabled("bob").unwrap());
     assert!(f.users.set_enabled("ann", true).await.unwrap().enabled);
-    assert!(f.users.enabled("ann"));
+    assert!(f.users.enabled("ann").unwrap());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_neither_disabled_nor_signed_out() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let token = f.users.add_token("ann", "x").await.unwrap();
+    let identity = f.users.authenticate_token(&token.secret).await.unwrap();
+    // A commit whose outcome is unknown, and then one that would settle it.
+    f.users.db.fail_commits(&[rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_WRITE]);
+    let unknown = f.users.add("bob").await.unwrap_err();
+    assert!(matches!(&unknown, UserError::Database(error) if outcome_unknown(error)));
+    let problem = crate::gateway::Problem::from(unknown);
+    assert_eq!((problem.status.as_u16(), problem.code.as_str()), (504, "outcome_unknown"));
+    assert!(f.users.enabled("ann").is_err());
+    assert!(f.users.still_valid(&identity).is_err());
+    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Database(_))));
+    while f.users.enabled("ann").is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(f.users.enabled("ann").unwrap() && f.users.still_valid(&identity).unwrap());
 }
 
 #[tokio::test]
@@ -91,7 +113,7 @@ async fn a_token_works_until_it_is_revoked() {
     assert_eq!(f.users.tokens(Some("ann")).unwrap()[0].last_used_at, None);
     let identity = f.users.authenticate_token(&token.secret).await.unwrap();
     assert_eq!((identity.user.as_str(), identity.via, &identity.id), ("ann", Via::Token, &token.id));
-    assert!(f.users.still_valid(&identity));
+    assert!(f.users.still_valid(&identity).unwrap());
     let used = |f: &Fixture| f.users.tokens(None).unwrap()[0].last_used_at.clone().unwrap();
     assert_eq!(used(&f), "2027-01-15T08:00:00.000Z");
     f.pass(59_999);
@@ -110,7 +132,7 @@ async fn a_token_works_until_it_is_revoked() {
     f.users.revoke_token(&token.id).await.unwrap();
     assert!(matches!(f.users.revoke_token("no").await, Err(UserError::NoToken(_))));
     assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Unknown)));
-    assert!(!f.users.still_valid(&identity));
+    assert!(!f.users.still_valid(&identity).unwrap());
     assert!(f.users.authenticate_token(&other.secret).await.is_ok());
     assert!(!format!("{other:?}").contains(&other.secret));
 }
@@ -124,7 +146,7 @@ async fn a_disabled_users_tokens_rest_and_its_sessions_end() {
     let link = f.users.sign_in_link("ann").await.unwrap();
     let identity = f.users.authenticate_session(&session.secret).unwrap();
     f.users.set_enabled("ann", false).await.unwrap();
-    assert!(!f.users.still_valid(&identity));
+    assert!(!f.users.still_valid(&identity).unwrap());
     assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Disabled)));
     assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
     f.users.set_enabled("ann", true).await.unwrap();
@@ -181,9 +203,9 @@ async fn a_session_ends_by_sign_out_and_by_time() {
     assert!(matches!(f.users.authenticate_session(&one.secret), Err(AuthError::Unknown)));
     let identity = f.users.authenticate_session(&two.secret).unwrap();
     f.pass(SESSION_LIFETIME_MS - 1);
-    assert!(f.users.still_valid(&identity));
+    assert!(f.users.still_valid(&identity).unwrap());
     f.pass(1);
-    assert!(!f.users.still_valid(&identity));
+    assert!(!f.users.still_valid(&identity).unwrap());
     assert!(matches!(f.users.authenticate_session(&two.secret), Err(AuthError::Unknown)));
     // A session is no token and a token is no session.
     assert!(matches!(f.users.authenticate_token(&two.secret).await, Err(AuthError::Unknown)));

@@ -141,7 +141,8 @@ impl Users {
     }
 
     /// Whether what let this caller in still does: for streams that stay open.
-    pub fn still_valid(&self, identity: &Identity) -> bool {
+    /// An error: it cannot be told now.
+    pub fn still_valid(&self, identity: &Identity) -> Result<bool, UserError> {
         let now = self.now();
         let sql = match identity.via {
             Via::Token => {
@@ -153,13 +154,9 @@ impl Users {
                  WHERE s.id = ?1 AND s.user = ?2 AND s.expires_at > ?3 AND u.disabled_at IS NULL)"
             }
         };
-        let valid = self.db.read(|c| {
+        self.read(|c| {
             Ok(c.prepare_cached(sql)?
                 .query_row(params![identity.id, identity.user, now], |row| row.get::<_, bool>(0))?)
-        });
-        valid.unwrap_or_else(|error| {
-            tracing::error!(%error, "the user database cannot answer");
-            false
         })
     }
 }

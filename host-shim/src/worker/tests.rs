@@ -353,7 +353,7 @@ async fn no_more_steps_at_once_than_allowed() {
 #[tokio::test]
 async fn named_teams_of_enabled_users_are_connected_and_retried() {
     let capability: CapabilityOf =
-        Arc::new(|owner| (owner == "u").then(|| Capability { owner: owner.into(), runs: Arc::new(NoRuns) }));
+        Arc::new(|owner| Ok((owner == "u").then(|| Capability { owner: owner.into(), runs: Arc::new(NoRuns) })));
     let mut bench = Bench::with_capabilities(options(), Some(capability));
     let named = || {
         let disabled = TeamRef { owner: "gone".into(), team: "x".into() };

@@ -107,8 +107,8 @@ impl ToolHost for Tools {
 struct Everybody;
 
 impl UserDirectory for Everybody {
-    fn enabled(&self, _: &str) -> bool {
-        true
+    fn enabled(&self, _: &str) -> anyhow::Result<bool> {
+        Ok(true)
     }
 }
 

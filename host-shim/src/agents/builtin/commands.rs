@@ -8,11 +8,13 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use super::live::Begin;
 use super::tables::{self, MessageRow, RunRow, Thread};
-use super::{Begin, BuiltinAgents, Signal, direct, ids, state};
+use super::{BuiltinAgents, direct, ids, outcome, state};
 use crate::agents::runs::{
     AgentRuns, Cancellation, Input, InterruptAnswer, Marker, Run, RunError, RunStatus, ThreadState,
 };
+use crate::storage::database::outcome_unknown;
 
 const MAX_ID: usize = 256;
 const MAX_KEY: usize = 512;
@@ -38,10 +40,27 @@ fn read_failed(e: anyhow::Error) -> RunError {
     RunError::Unavailable("the database cannot be read now".into())
 }
 
-/// A failed write may have happened; the key tells.
+/// A write may have happened only where the database says so; then the key
+/// tells. Any other failure has undone it.
 fn write_failed(e: anyhow::Error) -> RunError {
     tracing::error!("cannot write the agents' tables: {e:#}");
-    RunError::Other("the database did not confirm the write; it may or may not have happened".into())
+    if outcome_unknown(&e) {
+        RunError::Other("the database did not confirm the write; it may or may not have happened".into())
+    } else {
+        RunError::Unavailable("the database cannot be written now".into())
+    }
+}
+
+/// Runs a command to its end, also when its caller goes away meanwhile, since a
+/// call is given up after a time and its write is not: what a commit begins or
+/// stops must be begun or stopped.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, RunError>> + Send + 'static,
+) -> Result<T, RunError> {
+    tokio::spawn(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a command of the agents broke down");
+        Err(RunError::Other("the host failed in this call; it may or may not have happened".into()))
+    })
 }
 
 fn bounded(what: &str, text: &str, max: usize) -> Result<(), RunError> {
@@ -81,7 +100,11 @@ fn known(c: &Connection, thread: i64, key: &str, digest: &str) -> anyhow::Result
 
 impl BuiltinAgents {
     pub(super) fn check_user(&self, user: &str) -> Result<(), RunError> {
-        if self.users.enabled(user) { Ok(()) } else { Err(RunError::Denied("this user is not enabled".into())) }
+        match self.users.enabled(user) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(RunError::Denied("this user is not enabled".into())),
+            Err(e) => Err(read_failed(e)),
+        }
     }
 
     /// Whether this user may run this agent now.
@@ -92,8 +115,8 @@ impl BuiltinAgents {
         }
     }
 
-    fn check_open(&self) -> Result<(), RunError> {
-        if self.lock().stopping { Err(RunError::Unavailable("the host is stopping".into())) } else { Ok(()) }
+    pub(super) fn check_open(&self) -> Result<(), RunError> {
+        if self.stopping() { Err(RunError::Unavailable("the host is stopping".into())) } else { Ok(()) }
     }
 
     pub(super) async fn create_thread(&self, user: &str, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
@@ -148,11 +171,26 @@ impl BuiltinAgents {
             direct: direct.then_some(self.max_direct_runs),
             checks,
         };
-        let admitted = self.db.write(move |c| admission.decide(c)).await.map_err(write_failed)??;
-        if admitted.spawn {
-            self.spawn(&admitted.run.id, Begin::Committed);
-        }
-        Ok(admitted.run.public(thread))
+        self.admit(thread, move |c| admission.decide(c)).await
+    }
+
+    /// Commits what makes a run work, and gives it its task.
+    async fn admit(
+        self: &Arc<Self>,
+        thread: &str,
+        decide: impl FnOnce(&Connection) -> anyhow::Result<Result<Admitted, RunError>> + Send + 'static,
+    ) -> Result<Run, RunError> {
+        let (agents, thread) = (self.clone(), thread.to_owned());
+        // Queued at once: `find` answers only for what is queued before it.
+        let written = self.db.queue(decide);
+        to_the_end(async move {
+            let admitted = written.await.map_err(write_failed)??;
+            if admitted.spawn {
+                agents.spawn(&admitted.run.id, Begin::Committed);
+            }
+            Ok(admitted.run.public(&thread))
+        })
+        .await
     }
 
     pub(super) async fn resume(
@@ -182,48 +220,59 @@ impl BuiltinAgents {
             }
             decide_answers(c, &thread, &answers, &key, &digest)
         };
-        let admitted = self.db.write(decide).await.map_err(write_failed)??;
-        if admitted.spawn {
-            self.spawn(&admitted.run.id, Begin::Committed);
-        }
-        Ok(admitted.run.public(thread))
+        self.admit(thread, decide).await
     }
 
     async fn cancel(self: &Arc<Self>, user: &str, thread: &str, run: &str) -> Result<Cancellation, RunError> {
         self.check_user(user)?;
-        let (user_id, thread_id, run_id) = (user.to_owned(), thread.to_owned(), run.to_owned());
-        let status = self
-            .db
-            .write(move |c| {
-                let Some(thread) = tables::thread(c, &user_id, &thread_id)? else { return Ok(Err(no_thread())) };
-                let Some(run) = tables::run(c, &run_id)?.filter(|r| r.thread == thread.key) else {
-                    return Ok(Err(no_run()));
-                };
-                if !run.ended() {
-                    c.execute("UPDATE agent_runs SET cancel = 1 WHERE id = ?", [&run.id])?;
+        let (agents, thread, run) = (self.clone(), thread.to_owned(), run.to_owned());
+        let (user, of, id) = (user.to_owned(), thread.clone(), run.clone());
+        let written = self.db.queue(move |c| decide_cancel(c, &user, &of, &id));
+        to_the_end(async move {
+            let cancelled = written.await.map_err(write_failed)??;
+            match cancelled {
+                Cancelled::Before => return Ok(Cancellation::Stopped),
+                Cancelled::Now => {
+                    agents.announce(&thread, &run);
+                    return Ok(Cancellation::Stopped);
                 }
-                Ok(Ok(run.status))
-            })
-            .await
-            .map_err(write_failed)??;
-        match status {
-            RunStatus::Interrupted => {
-                self.finish(run, RunStatus::Cancelled, None).await.map_err(write_failed)?;
+                Cancelled::ByItsTask => {}
             }
-            RunStatus::Running | RunStatus::Pending => {
-                let done = self.lock().runs.get(run).map(|live| {
-                    let _ = live.signal.send(Signal::Cancel);
-                    live.done.clone()
-                });
-                if let Some(mut done) = done {
-                    let _ = tokio::time::timeout(CANCEL_WAIT, done.changed()).await;
-                }
+            if let Some(mut done) = agents.tell_cancelled(&run) {
+                let _ = tokio::time::timeout(CANCEL_WAIT, done.changed()).await;
             }
-            _ => return Ok(Cancellation::Stopped),
-        }
-        let ended = self.db.read(|c| Ok(tables::run(c, run)?.is_none_or(|r| r.ended()))).map_err(read_failed)?;
-        Ok(if ended { Cancellation::Stopped } else { Cancellation::Accepted })
+            let ended = agents.db.read(|c| Ok(tables::run(c, &run)?.is_none_or(|r| r.ended()))).map_err(read_failed)?;
+            Ok(if ended { Cancellation::Stopped } else { Cancellation::Accepted })
+        })
+        .await
     }
+}
+
+/// What a cancelled run comes to.
+enum Cancelled {
+    /// It had ended before.
+    Before,
+    /// It waited for a person: it has ended with this commit, and what it asked
+    /// is closed.
+    Now,
+    /// Its task ends it.
+    ByItsTask,
+}
+
+fn decide_cancel(c: &Connection, user: &str, thread: &str, run: &str) -> anyhow::Result<Result<Cancelled, RunError>> {
+    let Some(thread) = tables::thread(c, user, thread)? else { return Ok(Err(no_thread())) };
+    let Some(run) = tables::run(c, run)?.filter(|r| r.thread == thread.key) else {
+        return Ok(Err(no_run()));
+    };
+    if run.ended() {
+        return Ok(Ok(Cancelled::Before));
+    }
+    c.execute("UPDATE agent_runs SET cancel = 1 WHERE id = ?", [&run.id])?;
+    if run.status == RunStatus::Interrupted {
+        outcome::end(c, &run, RunStatus::Cancelled, None)?;
+        return Ok(Ok(Cancelled::Now));
+    }
+    Ok(Ok(Cancelled::ByItsTask))
 }
 
 /// A `start` to decide.
@@ -354,7 +403,7 @@ fn decide_answers(
     tables::insert_key(c, thread.key, key, digest, &run.id)?;
     let spawn = run.status == RunStatus::Interrupted;
     if spawn {
-        tables::set_status(c, &run.id, RunStatus::Running)?;
+        tables::set_going(c, &run.id)?;
         run.status = RunStatus::Running;
     }
     Ok(Ok(Admitted { run, spawn }))

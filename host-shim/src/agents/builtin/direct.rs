@@ -10,7 +10,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::{BuiltinAgents, Signal, tables};
+use super::live::Signal;
+use super::{BuiltinAgents, tables};
 use crate::agents::runs::RunError;
 
 /// The pause between two direct runs that are taken up after a start.

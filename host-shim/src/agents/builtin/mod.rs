@@ -9,6 +9,8 @@ mod commands;
 mod direct;
 mod files;
 mod ids;
+mod live;
+mod outcome;
 mod run_loop;
 mod schema;
 mod state;
@@ -23,24 +25,25 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio::sync::{OnceCell, broadcast, watch};
+use tokio::sync::{OnceCell, broadcast};
 
 use super::config::{AgentConfig, AgentsConfig, ConversationsConfig, ModelConfig};
 use super::providers::Model;
 use super::providers::openai::OpenAiModel;
 use super::providers::scripted::ScriptedModel;
-use super::runs::{Capability, RunStatus};
+use super::runs::Capability;
 use crate::contract::{CallError, Caller, EndedRun, ToolDef};
 use crate::storage::database::Database;
 
 /// Messages that one run may add; the contract's `state` gives 500 at most.
 const MAX_RUN_MESSAGES: u32 = 450;
-/// A run whose work was begun this often is not begun again.
+/// A run whose work was begun this often without getting anywhere is not begun
+/// again.
 const MAX_ATTEMPTS: u32 = 100;
 /// Events that a slow listener may be behind.
 const EVENTS: usize = 1024;
@@ -55,7 +58,9 @@ pub trait ToolHost: Send + Sync + 'static {
 
 /// Who may act at all; asked at each call.
 pub trait UserDirectory: Send + Sync + 'static {
-    fn enabled(&self, user: &str) -> bool;
+    /// An error: it cannot be told now. That is no reason to act, nor to say
+    /// that the user is disabled.
+    fn enabled(&self, user: &str) -> anyhow::Result<bool>;
 }
 
 /// One entry of the catalogue, as a user sees it.
@@ -64,40 +69,6 @@ pub struct AgentCard {
     pub name: String,
     pub display_name: String,
     pub description: String,
-}
-
-/// What a run's task is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Signal {
-    Go,
-    /// The stored run says so too.
-    Cancel,
-    /// Stop at the next safe point; the run stays as it is.
-    Shutdown,
-}
-
-/// Why a run is given a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begin {
-    /// A commit made it run.
-    Committed,
-    /// An earlier process left it.
-    Found,
-}
-
-/// A run that has a task in this process.
-struct LiveRun {
-    serial: u64,
-    signal: watch::Sender<Signal>,
-    /// Closed when the task has ended.
-    done: watch::Receiver<()>,
-}
-
-#[derive(Default)]
-struct Live {
-    stopping: bool,
-    serial: u64,
-    runs: HashMap<String, LiveRun>,
 }
 
 /// The built-in agents of this process. There is one of them on a database.
@@ -113,7 +84,7 @@ pub struct BuiltinAgents {
     /// Runs of one user at work at once, of those begun by posts.
     max_direct_runs: u32,
     recovered: direct::Recovered,
-    live: Mutex<Live>,
+    live: Mutex<live::Live>,
     ended: broadcast::Sender<EndedRun>,
 }
 
@@ -168,32 +139,6 @@ impl BuiltinAgents {
         }))
     }
 
-    /// Settles or continues every run that a crash left unfinished. Runs that
-    /// wait for an approval go on waiting. Harmless when repeated.
-    pub async fn recover(self: &Arc<Self>) -> anyhow::Result<()> {
-        let open = self.db.read(|c| Ok(tables::open_runs(c)?))?;
-        for run in open {
-            let live = self.lock().runs.contains_key(&run.id);
-            if live || (run.status == RunStatus::Interrupted && !run.cancel) {
-                continue;
-            }
-            if run.attempts >= MAX_ATTEMPTS {
-                let why = format!("limit_attempts: the run was begun {MAX_ATTEMPTS} times and never ended");
-                self.finish(&run.id, RunStatus::Failed, Some(why)).await?;
-                continue;
-            }
-            let id = run.id.clone();
-            self.db
-                .write(move |c| {
-                    c.execute("UPDATE agent_runs SET attempts = attempts + 1 WHERE id = ?", [&id])?;
-                    Ok(())
-                })
-                .await?;
-            self.spawn(&run.id, Begin::Found);
-        }
-        Ok(())
-    }
-
     /// The agents that this user may run, in the order of the configuration.
     pub fn catalogue(&self, user: &str) -> Vec<AgentCard> {
         let allowed = self.agents.iter().filter(|a| a.allows_user(user));
@@ -217,31 +162,6 @@ impl BuiltinAgents {
         self.ended.subscribe()
     }
 
-    /// Stops runs at their next safe point and waits for them. A model call
-    /// or a tool call that is under way is given up; after the next `recover`
-    /// it is made again, a tool call with the same call id.
-    pub async fn shutdown(&self) {
-        let tasks: Vec<_> = {
-            let mut live = self.lock();
-            live.stopping = true;
-            live.runs
-                .values()
-                .map(|run| {
-                    let _ = run.signal.send(Signal::Shutdown);
-                    run.done.clone()
-                })
-                .collect()
-        };
-        for mut done in tasks {
-            // Nothing is ever sent: an error says that the task has ended.
-            let _ = done.changed().await;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     fn agent(&self, name: &str) -> Option<&AgentConfig> {
         self.agents.iter().find(|a| a.name == name)
     }
@@ -249,43 +169,6 @@ impl BuiltinAgents {
     /// The folder of a conversation; its name says nothing.
     fn workspace(&self, owner: &str, thread: &str) -> PathBuf {
         self.workspaces.join(ids::id("workspace", &[owner, thread]))
-    }
-
-    /// Gives a run a task, unless the host is stopping: then `recover` of the
-    /// next process does.
-    fn spawn(self: &Arc<Self>, run: &str, begin: Begin) {
-        let (signal, mut told) = watch::channel(Signal::Go);
-        let (ending, done) = watch::channel(());
-        let serial = {
-            let mut live = self.lock();
-            if live.stopping {
-                return;
-            }
-            live.serial += 1;
-            let serial = live.serial;
-            // A task that has just paused may still be listed: it writes
-            // nothing any more, and this one takes its place.
-            live.runs.insert(run.to_owned(), LiveRun { serial, signal, done });
-            serial
-        };
-        let (agents, run) = (self.clone(), run.to_owned());
-        tokio::spawn(async move {
-            let _place = if begin == Begin::Found { agents.recovered_place(&run, &mut told).await } else { None };
-            let work = tokio::spawn(agents.clone().drive(run.clone(), told));
-            if work.await.is_err() {
-                tracing::error!(run, "the task of a run panicked");
-                let why = "internal: the run met a fault of the host".to_owned();
-                if let Err(e) = agents.finish(&run, RunStatus::Failed, Some(why)).await {
-                    tracing::error!(run, "cannot end the run: {e:#}");
-                }
-            }
-            let mut live = agents.lock();
-            if live.runs.get(&run).is_some_and(|r| r.serial == serial) {
-                live.runs.remove(&run);
-            }
-            drop(live);
-            drop(ending);
-        });
     }
 }
 

@@ -1,279 +1,365 @@
 //! The tool loop of one run.
 //!
-//! Each round reads from the tables what has been done, does the one next
-//! thing (a model call, or one tool call) and writes its outcome. Nothing is
-//! remembered between rounds but the clock, so a crash at any point is only
-//! another round. An assistant message is written before its calls run, and
-//! calls carry ids made from run, message number and index: a call that is
-//! made again after a crash is the same call.
+//! Each round reads from the tables what has been done and does the one next
+//! thing, a model call or one tool call; what it came to is written before the
+//! next round (`outcome`). Nothing else is remembered between rounds but the
+//! clock, so a crash at any point is only another round. An assistant message
+//! is written before its calls run, and calls carry ids made from run, message
+//! number and index: a call that is made again after a crash is the same call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
 use tokio::sync::watch;
 
-use super::steps::{
-    At, Decision, MAX_CALLS, MAX_REPEATS, Situation, append_result, ask, count_repeats, decided, going, last_calls,
-    situation, take_calls,
-};
-use super::tables::{self, MessageRow, Problem, StoredCall};
-use super::{BuiltinAgents, MAX_RUN_MESSAGES, Signal, ids, tools, window};
+use super::live::{Begin, Signal};
+use super::outcome::{Kept, Outcome, Pending};
+use super::steps::{At, Decision, MAX_CALLS, Situation, decided, situation};
+use super::tables::{self, Problem, StoredCall};
+use super::{BuiltinAgents, MAX_ATTEMPTS, MAX_RUN_MESSAGES, tools, window};
 use crate::agents::config::AgentConfig;
 use crate::agents::providers::{ModelError, ModelReply, ModelRequest};
 use crate::agents::runs::RunStatus;
-use crate::contract::{CallError, Caller, EndedRun, ErrorKind, ToolDef};
+use crate::contract::{CallError, Caller, ToolDef};
+use crate::storage::database;
 
-/// Bytes stored of one assistant text.
-const MAX_TEXT: usize = 256 * 1024;
 /// Smallest window after a provider has said that the input is too long.
 const MIN_WINDOW: usize = 256;
 /// How often a tool call whose outcome is unknown is repeated.
 const UNKNOWN_RETRIES: u32 = 3;
-/// Rounds in a row that may fail on the database before the run is ended.
+/// Rounds in a row that may fail for a reason that waiting does not end, before
+/// the run is ended.
 const MAX_FAULTS: u32 = 8;
+/// The pause after a fault; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before the work on a run is begun again that has ended in
+/// crashes of the host.
+const LONGEST_REST: Duration = Duration::from_secs(300);
 
 /// The task's own knowledge: clock and window. A later task starts afresh.
 struct Leg {
-    begun: Instant,
+    /// Whether the run's own count holds this attempt.
+    counted: bool,
+    /// Since when working time is not written yet.
+    since: Instant,
     /// Budget of the window, once a provider found the configured one too large.
     window: Option<usize>,
     pause: Duration,
+    faults: u32,
+    /// A write has failed: the run may have ended by it, and nobody was told.
+    doubt: bool,
+}
+
+impl Leg {
+    fn new(begin: Begin) -> Self {
+        Self {
+            counted: begin == Begin::Committed,
+            since: Instant::now(),
+            window: None,
+            pause: FIRST_PAUSE,
+            faults: 0,
+            doubt: false,
+        }
+    }
+
+    /// An outcome was written.
+    fn written(&mut self) {
+        self.since = Instant::now();
+        self.pause = FIRST_PAUSE;
+        self.faults = 0;
+    }
 }
 
 /// What a round came to.
 enum Round {
     Next,
-    /// The task ends; the run stays as it is stored.
-    Leave,
-    End(RunStatus, Option<String>),
+    Write(Pending),
+    /// The run has ended, or waits; of the conversation with this id.
+    Over(Option<String>),
 }
 
-fn failed(why: impl Into<String>) -> Round {
-    Round::End(RunStatus::Failed, Some(why.into()))
+/// Why a round did not come to anything.
+enum Fault {
+    /// The store does not answer now. It costs nothing to try again for as long
+    /// as it takes, and ending the run would have to be written, too.
+    Later(anyhow::Error),
+    /// Waiting is not known to help.
+    Broken(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Fault {
+    fn from(error: anyhow::Error) -> Self {
+        if database::temporary(&error) { Self::Later(error) } else { Self::Broken(error) }
+    }
+}
+
+type Step = Result<Round, Fault>;
+type Told = watch::Receiver<Signal>;
+
+fn failed(why: impl Into<String>) -> Step {
+    Ok(Round::Write(Pending::failed(why)))
+}
+
+/// What a round works with.
+struct Turn<'a> {
+    at: Box<At>,
+    agent: &'a AgentConfig,
+    allowed: Vec<ToolDef>,
+    /// Working time left.
+    left: Duration,
+}
+
+impl Turn<'_> {
+    fn knows(&self, call: &StoredCall) -> bool {
+        self.allowed.iter().any(|t| t.name == call.name)
+    }
+
+    /// Whether the call asks a question.
+    fn clarifies(&self, call: &StoredCall) -> bool {
+        call.name == tools::CLARIFY && call.problem.is_none() && self.knows(call)
+    }
+
+    fn limit_minutes(&self) -> Step {
+        limit_minutes(self.agent)
+    }
 }
 
 impl BuiltinAgents {
     /// Works on a run until it ends, pauses, or the host stops.
-    pub(super) async fn drive(self: Arc<Self>, run: String, mut signal: watch::Receiver<Signal>) {
-        let mut leg = Leg { begun: Instant::now(), window: None, pause: Duration::from_millis(200) };
-        let mut faults = 0;
+    pub(super) async fn drive(self: Arc<Self>, run: String, begin: Begin, mut signal: Told) {
+        let mut leg = Leg::new(begin);
+        let mut pending: Option<Pending> = None;
         loop {
-            if *signal.borrow_and_update() == Signal::Shutdown {
-                return;
-            }
-            let error = match self.round(&run, &mut leg, &mut signal).await {
-                Ok(Round::Next) => {
-                    faults = 0;
-                    continue;
-                }
-                Ok(Round::Leave) => return,
-                Ok(Round::End(status, why)) => match self.finish(&run, status, why).await {
-                    Ok(()) => return,
-                    Err(e) => e,
-                },
-                Err(e) => e,
+            let stopping = *signal.borrow_and_update() == Signal::Shutdown;
+            // What is not written yet goes first, once more also before a stop.
+            let step = match pending.take() {
+                Some(outcome) => Ok(Round::Write(outcome)),
+                None if stopping => return self.leave_in_order(&run, &leg).await,
+                None => self.round(&run, &mut leg, &mut signal).await,
             };
-            // The database did not answer. What was written is read again.
-            faults += 1;
-            tracing::error!(run, faults, "a step of a run failed: {error:#}");
-            if faults >= MAX_FAULTS {
-                let why = "internal: the host could not go on with this run".to_owned();
-                if self.finish(&run, RunStatus::Failed, Some(why)).await.is_ok() {
+            let fault = match step {
+                Ok(Round::Next) => continue,
+                Ok(Round::Over(thread)) => {
+                    if let Some(thread) = thread.filter(|_| leg.doubt) {
+                        self.announce(&thread, &run);
+                    }
                     return;
                 }
+                Ok(Round::Write(outcome)) => match self.keep(&run, &outcome).await {
+                    Ok(Kept::Left(_) | Kept::Gone) => return,
+                    Ok(Kept::Go) => {
+                        leg.written();
+                        continue;
+                    }
+                    Ok(Kept::Fail(why)) => {
+                        leg.written();
+                        pending = Some(Pending::failed(why));
+                        continue;
+                    }
+                    Err(error) => {
+                        leg.doubt = true;
+                        pending = Some(outcome);
+                        Fault::from(error)
+                    }
+                },
+                Err(fault) => fault,
+            };
+            if stopping {
+                return self.leave_in_order(&run, &leg).await;
             }
+            match fault {
+                Fault::Later(error) => tracing::warn!(run, "a run waits for the database: {error:#}"),
+                Fault::Broken(error) => {
+                    leg.faults += 1;
+                    tracing::error!(run, faults = leg.faults, "a step of a run failed: {error:#}");
+                    if leg.faults >= MAX_FAULTS {
+                        pending = Some(Pending::failed("internal: the host could not go on with this run"));
+                    }
+                }
+            }
+            let paused = Instant::now();
             tokio::select! {
                 () = tokio::time::sleep(leg.pause) => {}
                 _ = signal.changed() => {}
             }
-            leg.pause = (leg.pause * 2).min(Duration::from_secs(30));
+            // Waiting is no working time.
+            leg.since += paused.elapsed();
+            leg.pause = (leg.pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    async fn round(&self, run: &str, leg: &mut Leg, signal: &mut watch::Receiver<Signal>) -> anyhow::Result<Round> {
+    /// The host stops: this attempt was no crash.
+    async fn leave_in_order(&self, run: &str, leg: &Leg) {
+        if !leg.counted {
+            return;
+        }
+        let id = run.to_owned();
+        if let Err(error) = self.db.write(move |c| Ok(tables::uncount_attempt(c, &id)?)).await {
+            tracing::debug!(run, "an attempt that ended in order stays counted: {error:#}");
+        }
+    }
+
+    async fn round(&self, run: &str, leg: &mut Leg, signal: &mut Told) -> Step {
         let (at, open) = match self.db.read(|c| situation(c, run))? {
-            Situation::Over => return Ok(Round::Leave),
-            Situation::Cancelled => return Ok(Round::End(RunStatus::Cancelled, None)),
+            Situation::Over(thread) => return Ok(Round::Over(thread)),
+            Situation::Cancelled => return Ok(Round::Write(Pending::end(RunStatus::Cancelled, None))),
             Situation::Model(at) => (at, None),
             Situation::Tools(at, open) => (at, Some(open)),
         };
         let Some(agent) = self.agent(&at.thread.agent).filter(|a| a.allows_user(&at.thread.owner)) else {
-            return Ok(failed("agent_gone: the agent of this conversation does not exist any more"));
+            return failed("agent_gone: the agent of this conversation does not exist any more");
         };
-        if !self.users.enabled(&at.thread.owner) {
-            return Ok(failed("user_disabled: the user of this conversation is not enabled"));
+        // While it cannot be told, the run waits: it is not ended on a guess.
+        if !self.users.enabled(&at.thread.owner).map_err(Fault::Later)? {
+            return failed("user_disabled: the user of this conversation is not enabled");
+        }
+        if !leg.counted
+            && let Some(round) = self.begin_again(&at, leg, signal).await?
+        {
+            return Ok(round);
         }
         let limit = Duration::from_secs(u64::from(agent.max_minutes) * 60);
-        let spent = Duration::from_millis(u64::try_from(at.run.spent_ms).unwrap_or(0));
+        let spent = Duration::from_millis(u64::try_from(at.run.spent_ms).unwrap_or(0)) + leg.since.elapsed();
         let Some(left) = limit.checked_sub(spent).filter(|l| !l.is_zero()) else {
-            return Ok(limit_minutes(agent));
+            return limit_minutes(agent);
         };
-        leg.begun = Instant::now();
         let component = match self.component_tools.get_or_try_init(|| self.tools.list()).await {
             Ok(tools) => tools,
             Err(CallError::Fault { code: "host_stopping", .. }) => return Ok(until_told(signal).await),
-            Err(e) => return Ok(failed(format!("tools_unavailable: {e}"))),
+            Err(e) if leg.faults + 1 < MAX_FAULTS => return Err(Fault::Broken(e.into())),
+            Err(e) => return failed(format!("tools_unavailable: {e}")),
         };
-        let allowed = tools::of_agent(agent, component);
+        let turn = Turn { at, agent, allowed: tools::of_agent(agent, component), left };
         match open {
-            None => self.model_round(&at, agent, allowed, leg, left, signal).await,
-            Some(open) => self.tool_round(&at, agent, &allowed, open, leg, left, signal).await,
+            None => self.model_round(turn, leg, signal).await,
+            Some(open) => self.tool_round(turn, open, leg, signal).await,
         }
     }
 
-    async fn model_round(
-        &self,
-        at: &At,
-        agent: &AgentConfig,
-        allowed: Vec<ToolDef>,
-        leg: &mut Leg,
-        left: Duration,
-        signal: &mut watch::Receiver<Signal>,
-    ) -> anyhow::Result<Round> {
+    /// Counts one more attempt on a run that an earlier process left, before
+    /// anything is done that costs. A run whose attempts ended in crashes waits
+    /// longer each time: whether it is what makes the host crash or not, the
+    /// host gets time for the others, and the run is not used up.
+    async fn begin_again(&self, at: &At, leg: &mut Leg, signal: &mut Told) -> Result<Option<Round>, Fault> {
+        let attempts = at.run.attempts;
+        if attempts >= MAX_ATTEMPTS {
+            let why = format!(
+                "limit_attempts: the work on this run was begun {attempts} times in a row and got nowhere; each time \
+                 the host ended"
+            );
+            return Ok(Some(Round::Write(Pending::failed(why))));
+        }
+        let rest = rest_before(attempts).saturating_sub(leg.since.elapsed());
+        if !rest.is_zero() {
+            tracing::warn!(run = at.run.id, attempts, ?rest, "the host has ended during this run: it waits");
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                _ = signal.changed() => return Ok(Some(Round::Next)),
+            }
+        }
+        let id = at.run.id.clone();
+        self.db.write(move |c| Ok(tables::count_attempt(c, &id)?)).await?;
+        leg.counted = true;
+        leg.since = Instant::now();
+        Ok(None)
+    }
+
+    async fn model_round(&self, turn: Turn<'_>, leg: &mut Leg, signal: &mut Told) -> Step {
+        let Turn { at, agent, .. } = &turn;
         if at.run.model_calls >= agent.max_model_calls {
-            return Ok(failed(format!("limit_model_calls: the run made {} model calls", agent.max_model_calls)));
+            return failed(format!("limit_model_calls: the run made {} model calls", agent.max_model_calls));
         }
         let added = at.thread.next_number - at.run.message;
         if added + MAX_CALLS as i64 + 1 > i64::from(MAX_RUN_MESSAGES) {
-            return Ok(failed(format!("limit_messages: the run added {added} messages")));
+            return failed(format!("limit_messages: the run added {added} messages"));
         }
         let Some(model) = self.models.get(&agent.model) else {
-            return Ok(failed("provider_misconfigured: the agent's model does not exist"));
+            return failed("provider_misconfigured: the agent's model does not exist");
         };
-        let budget = leg.window.unwrap_or_else(|| budget(agent, &allowed));
+        let budget = leg.window.unwrap_or_else(|| budget(agent, &turn.allowed));
         let messages = self.db.read(|c| window::build(c, &at.run, budget))?;
+        let call = at.run.model_calls;
         let request = ModelRequest {
             agent: agent.name.clone(),
             run: at.run.id.clone(),
-            call: at.run.model_calls,
+            call,
             instructions: agent.instructions.clone(),
             messages,
-            tools: allowed,
+            tools: turn.allowed.clone(),
         };
+        // A call costs money, and what it gives has to be written.
+        if self.db.last_write_failed() {
+            self.db.probe().await?;
+        }
         let answer = tokio::select! {
-            answer = tokio::time::timeout(left, model.complete(&request)) => answer,
+            answer = tokio::time::timeout(turn.left, model.complete(&request)) => answer,
             _ = signal.changed() => return Ok(Round::Next),
         };
-        let reply = match answer {
-            Err(_) => return Ok(limit_minutes(agent)),
+        let reply: ModelReply = match answer {
+            Err(_) => return turn.limit_minutes(),
             Ok(Err(ModelError::ContextTooLong)) if budget / 2 >= MIN_WINDOW => {
                 // Half of what was really sent, so that it always gets smaller.
                 leg.window = Some((window::size(&request.messages).min(budget) / 2).max(MIN_WINDOW));
                 tracing::info!(run = at.run.id, "the input was too long for the model endpoint: sending less");
                 return Ok(Round::Next);
             }
-            Ok(Err(e)) => return Ok(failed(e.to_string())),
+            Ok(Err(e)) => return failed(e.to_string()),
             Ok(Ok(reply)) => reply,
         };
-        self.keep_reply(at, reply, leg.begun.elapsed()).await
-    }
-
-    /// Writes the assistant message. Without calls it is the last one, and
-    /// the run ends in the same commit.
-    async fn keep_reply(&self, at: &At, reply: ModelReply, spent: Duration) -> anyhow::Result<Round> {
-        let run = at.run.id.clone();
-        let ended = self
-            .db
-            .write(move |c| {
-                let Some(run) = going(c, &run)? else { return Ok(Kept::Go) };
-                let number = tables::next_number(c, run.thread)?;
-                let calls = take_calls(&run.id, number, &reply);
-                let (digest, repeats, endless) = count_repeats(&run, &calls);
-                let message = MessageRow {
-                    number,
-                    id: format!("{}-{number}", run.id),
-                    role: "assistant".into(),
-                    text: ids::shorten(&reply.text, MAX_TEXT).into_owned(),
-                    run: run.id.clone(),
-                    calls,
-                    ..MessageRow::default()
-                };
-                tables::append(c, run.thread, &message)?;
-                c.execute(
-                    "UPDATE agent_runs SET model_calls = model_calls + 1, spent_ms = spent_ms + ?, repeat_digest = ?,
-                        repeat_count = ? WHERE id = ?",
-                    params![millis(spent), digest, repeats, run.id],
-                )?;
-                if message.calls.is_empty() {
-                    tables::end_run(c, &run, RunStatus::Succeeded, None)?;
-                    return Ok(Kept::Ended);
-                }
-                Ok(endless.map_or(Kept::Go, Kept::Endless))
-            })
-            .await?;
-        Ok(match ended {
-            Kept::Go => Round::Next,
-            Kept::Ended => {
-                self.announce(&at.thread.id, &at.run.id);
-                Round::Leave
-            }
-            Kept::Endless(tool) => failed(format!(
-                "limit_repeated_call: the tool {tool} was called more than {MAX_REPEATS} times in a row with the same arguments"
-            )),
-        })
+        Ok(Round::Write(Pending::new(Outcome::Reply { call, reply }, leg.since.elapsed())))
     }
 
     /// Does the next call of the last assistant message.
-    #[allow(clippy::too_many_arguments)]
-    async fn tool_round(
-        &self,
-        at: &At,
-        agent: &AgentConfig,
-        allowed: &[ToolDef],
-        mut open: Vec<StoredCall>,
-        leg: &Leg,
-        left: Duration,
-        signal: &mut watch::Receiver<Signal>,
-    ) -> anyhow::Result<Round> {
-        let known = |call: &StoredCall| allowed.iter().any(|t| t.name == call.name);
-        let clarifies = |call: &StoredCall| call.name == tools::CLARIFY && call.problem.is_none() && known(call);
+    async fn tool_round(&self, turn: Turn<'_>, mut open: Vec<StoredCall>, leg: &Leg, signal: &mut Told) -> Step {
+        let result = |call: &StoredCall, text: String| {
+            let outcome = Outcome::Result { call: call.clone(), text };
+            Ok(Round::Write(Pending::new(outcome, leg.since.elapsed())))
+        };
         // Questions come last, whatever their place: they end the turn.
-        let Some(next) = open.iter().position(|c| !clarifies(c)) else {
+        let Some(next) = open.iter().position(|c| !turn.clarifies(c)) else {
             let call = open.remove(open.len() - 1);
             if !open.is_empty() {
-                let text = tools::error_text(
-                    "one_question",
-                    "Only the first question of a message is asked. Ask this one later.",
-                    None,
-                );
-                return self.keep_result(at, &call, text, leg.begun.elapsed()).await;
+                let message = "Only the first question of a message is asked. Ask this one later.";
+                return result(&call, tools::error_text("one_question", message, None));
             }
-            return self.clarify(at, call, leg.begun.elapsed()).await;
+            return match tools::clarification(&call.id, &call.arguments) {
+                Ok(question) => {
+                    Ok(Round::Write(Pending::new(Outcome::Question { call, question }, leg.since.elapsed())))
+                }
+                Err(text) => result(&call, text),
+            };
         };
         let call = open[next].clone();
         if let Some(Problem { code, message }) = &call.problem {
-            let text = tools::error_text(code, message, None);
-            return self.keep_result(at, &call, text, leg.begun.elapsed()).await;
+            return result(&call, tools::error_text(code, message, None));
         }
-        if !known(&call) {
-            let names: Vec<&str> = allowed.iter().map(|t| t.name.as_str()).collect();
+        if !turn.knows(&call) {
+            let names: Vec<&str> = turn.allowed.iter().map(|t| t.name.as_str()).collect();
             let message = format!("There is no tool of this name. Your tools: {}.", names.join(", "));
-            let text = tools::error_text("unknown_tool", &message, None);
-            return self.keep_result(at, &call, text, leg.begun.elapsed()).await;
+            return result(&call, tools::error_text("unknown_tool", &message, None));
         }
-        if agent.needs_approval(&call.name) {
-            let asking: Vec<StoredCall> = open
-                .iter()
-                .filter(|c| c.problem.is_none() && known(c) && agent.needs_approval(&c.name) && !clarifies(c))
-                .cloned()
-                .collect();
-            match self.approval(at, &call, asking, leg.begun.elapsed()).await? {
+        // What a person was asked, or has said, about this very call counts also
+        // when the configuration would not ask any more.
+        let stored = self.db.read(|c| Ok(tables::approval(c, &call.id)?))?;
+        match stored.as_ref().map(|approval| (approval, &approval.decision)) {
+            Some((approval, Some(decision))) => match decided(approval, decision, &call) {
                 Decision::Approved => {}
-                Decision::Refused(text) => return self.keep_result(at, &call, text, leg.begun.elapsed()).await,
-                Decision::Waits => return Ok(Round::Leave),
-            }
+                Decision::Refused(text) => return result(&call, text),
+            },
+            None if !turn.agent.needs_approval(&call.name) => {}
+            Some((_, None)) | None => return Ok(ask_for(&turn, &call, open, leg)),
         }
-        let result = tokio::select! {
-            result = tokio::time::timeout(left, self.execute(at, &call)) => result,
+        let done = tokio::select! {
+            done = tokio::time::timeout(turn.left, self.execute(&turn.at, &call)) => done,
             // A cancel writes down that this call was given up; after a
             // shutdown it is made again with the same id.
             _ = signal.changed() => return Ok(Round::Next),
         };
-        match result {
-            Err(_) => Ok(limit_minutes(agent)),
+        match done {
+            Err(_) => turn.limit_minutes(),
             Ok(None) => Ok(until_told(signal).await),
-            Ok(Some(text)) => self.keep_result(at, &call, text, leg.begun.elapsed()).await,
+            Ok(Some(text)) => result(&call, text),
         }
     }
 
@@ -296,8 +382,9 @@ impl BuiltinAgents {
             match self.tools.call(caller.clone(), &call.name, &arguments).await {
                 Ok(text) => return Some(text),
                 Err(CallError::Fault { code: "host_stopping", .. }) => return None,
-                // The same call id makes the repetition safe, and it tells.
-                Err(CallError::Refused(r)) if r.kind == ErrorKind::Unknown && retries < UNKNOWN_RETRIES => {
+                // The same call id makes the repetition safe, and it tells. A
+                // model would make the call anew, under another id.
+                Err(e) if e.outcome_unknown() && retries < UNKNOWN_RETRIES => {
                     retries += 1;
                     tokio::time::sleep(Duration::from_millis(200 * u64::from(retries))).await;
                 }
@@ -305,138 +392,32 @@ impl BuiltinAgents {
             }
         }
     }
+}
 
-    /// Writes the one result of a call.
-    async fn keep_result(&self, at: &At, call: &StoredCall, text: String, spent: Duration) -> anyhow::Result<Round> {
-        let (run, call) = (at.run.id.clone(), call.clone());
-        self.db
-            .write(move |c| {
-                let Some(run) = going(c, &run)? else { return Ok(()) };
-                append_result(c, &run, &call, tools::bounded(text))?;
-                add_spent(c, &run.id, spent)
-            })
-            .await?;
-        Ok(Round::Next)
-    }
+/// Asks a person about a call, and about all others of the message that need it.
+fn ask_for(turn: &Turn<'_>, call: &StoredCall, open: Vec<StoredCall>, leg: &Leg) -> Round {
+    let asks = |c: &StoredCall| {
+        c.problem.is_none() && turn.knows(c) && turn.agent.needs_approval(&c.name) && !turn.clarifies(c)
+    };
+    let asking = open.into_iter().filter(asks).collect();
+    Round::Write(Pending::new(Outcome::Ask { call: call.id.clone(), asking }, leg.since.elapsed()))
+}
 
-    /// Ends the turn with a question, if the call asks one.
-    async fn clarify(&self, at: &At, call: StoredCall, spent: Duration) -> anyhow::Result<Round> {
-        let question = match tools::clarification(&call.id, &call.arguments) {
-            Ok(question) => question,
-            Err(text) => return self.keep_result(at, &call, text, spent).await,
-        };
-        let run = at.run.id.clone();
-        let ended = self
-            .db
-            .write(move |c| {
-                let Some(run) = going(c, &run)? else { return Ok(false) };
-                let number = tables::next_number(c, run.thread)?;
-                let message = MessageRow {
-                    number,
-                    id: call.id,
-                    role: "tool".into(),
-                    text: tools::clarification_text(&question),
-                    run: run.id.clone(),
-                    tool: Some(call.name),
-                    question: Some(question),
-                    ..MessageRow::default()
-                };
-                tables::append(c, run.thread, &message)?;
-                tables::set_open_question(c, run.thread, Some(number))?;
-                add_spent(c, &run.id, spent)?;
-                tables::end_run(c, &run, RunStatus::Succeeded, None)?;
-                Ok(true)
-            })
-            .await?;
-        if ended {
-            self.announce(&at.thread.id, &at.run.id);
-            return Ok(Round::Leave);
-        }
-        Ok(Round::Next)
-    }
-
-    /// What was decided about a call; asks for all of `asking` at once.
-    async fn approval(
-        &self,
-        at: &At,
-        call: &StoredCall,
-        asking: Vec<StoredCall>,
-        spent: Duration,
-    ) -> anyhow::Result<Decision> {
-        let (run, call) = (at.run.id.clone(), call.clone());
-        let decision = self
-            .db
-            .write(move |c| {
-                let Some(run) = going(c, &run)? else { return Ok(None) };
-                if let Some(approval) = tables::approval(c, &call.id)?
-                    && let Some(decision) = &approval.decision
-                {
-                    return Ok(Some(decided(&approval, decision, &call)));
-                }
-                for call in &asking {
-                    if tables::approval(c, &call.id)?.is_none() {
-                        tables::insert_approval(c, &ask(&run.id, call))?;
-                    }
-                }
-                add_spent(c, &run.id, spent)?;
-                tables::set_status(c, &run.id, RunStatus::Interrupted)?;
-                Ok(Some(Decision::Waits))
-            })
-            .await?;
-        if matches!(decision, Some(Decision::Waits)) {
-            self.announce(&at.thread.id, &at.run.id);
-        }
-        // Cancelled meanwhile: the task of the cancelled run has to end it,
-        // and does so on its next round.
-        Ok(decision.unwrap_or(Decision::Refused(String::new())))
-    }
-
-    /// Ends a run that has not ended: its open calls get results that say so,
-    /// in the same commit. Does nothing to an ended one.
-    pub(super) async fn finish(&self, run: &str, status: RunStatus, why: Option<String>) -> anyhow::Result<()> {
-        let id = run.to_owned();
-        let ended = self
-            .db
-            .write(move |c| {
-                let Some(run) = tables::run(c, &id)?.filter(|r| !r.ended()) else { return Ok(None) };
-                let (status, why) = if run.cancel { (RunStatus::Cancelled, None) } else { (status, why) };
-                let (_, open) = last_calls(c, &run)?;
-                for call in open {
-                    let text = tools::error_text(
-                        "not_finished",
-                        "The run ended before this call had a result; whether it had an effect is not known.",
-                        None,
-                    );
-                    append_result(c, &run, &call, text)?;
-                }
-                tables::end_run(c, &run, status, why.as_deref())?;
-                Ok(Some(tables::thread_by_key(c, run.thread)?.id))
-            })
-            .await?;
-        if let Some(thread) = ended {
-            self.announce(&thread, run);
-        }
-        Ok(())
-    }
-
-    /// After the commit only.
-    fn announce(&self, thread: &str, run: &str) {
-        let _ = self.ended.send(EndedRun { thread: thread.to_owned(), run: run.to_owned() });
+/// The pause before the work on a run is begun that was begun this often and
+/// got nowhere. The first crash may have any reason.
+fn rest_before(attempts: u32) -> Duration {
+    match attempts {
+        0 | 1 => Duration::ZERO,
+        n => Duration::from_secs(1 << (n - 2).min(16)).min(LONGEST_REST),
     }
 }
 
-enum Kept {
-    Go,
-    Ended,
-    Endless(String),
-}
-
-fn limit_minutes(agent: &AgentConfig) -> Round {
+fn limit_minutes(agent: &AgentConfig) -> Step {
     failed(format!("limit_minutes: the run worked for {} minutes", agent.max_minutes))
 }
 
 /// The component answers no more because the host stops: so does this task.
-async fn until_told(signal: &mut watch::Receiver<Signal>) -> Round {
+async fn until_told(signal: &mut Told) -> Round {
     let _ = signal.changed().await;
     Round::Next
 }
@@ -451,13 +432,4 @@ fn budget(agent: &AgentConfig, allowed: &[ToolDef]) -> usize {
         .sum();
     let fixed = window::tokens(agent.instructions.len()) + tools + (context / 4).min(4096);
     context.saturating_sub(fixed).max(MIN_WINDOW)
-}
-
-fn millis(d: Duration) -> i64 {
-    i64::try_from(d.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn add_spent(c: &Connection, run: &str, spent: Duration) -> anyhow::Result<()> {
-    c.execute("UPDATE agent_runs SET spent_ms = spent_ms + ? WHERE id = ?", params![millis(spent), run])?;
-    Ok(())
 }

@@ -16,8 +16,8 @@ pub const MAX_REPEATS: u32 = 16;
 pub const MAX_CALLS: usize = 16;
 /// Where a run stands, as read from the tables.
 pub enum Situation {
-    /// Ended, waiting for a person, or gone.
-    Over,
+    /// Ended, or waiting for a person, with the id of the conversation; or gone.
+    Over(Option<String>),
     Cancelled,
     Model(Box<At>),
     /// The calls of its last assistant message that have no result yet.
@@ -58,15 +58,12 @@ pub fn last_calls(c: &Connection, run: &RunRow) -> anyhow::Result<(bool, Vec<Sto
 
 /// Reads where a run stands.
 pub fn situation(c: &Connection, run: &str) -> anyhow::Result<Situation> {
-    let Some(run) = tables::run(c, run)? else { return Ok(Situation::Over) };
-    if run.ended() {
-        return Ok(Situation::Over);
-    }
-    if run.cancel {
+    let Some(run) = tables::run(c, run)? else { return Ok(Situation::Over(None)) };
+    if run.cancel && !run.ended() {
         return Ok(Situation::Cancelled);
     }
-    if run.status == RunStatus::Interrupted {
-        return Ok(Situation::Over);
+    if run.ended() || run.status == RunStatus::Interrupted {
+        return Ok(Situation::Over(Some(tables::thread_by_key(c, run.thread)?.id)));
     }
     let (_, open) = last_calls(c, &run)?;
     let at = Box::new(At { thread: tables::thread_by_key(c, run.thread)?, run });
@@ -180,5 +177,4 @@ pub enum Decision {
     Approved,
     /// With the result text.
     Refused(String),
-    Waits,
 }

@@ -1,5 +1,7 @@
 //! Reads and writes of the tables, each inside a transaction of the caller.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,6 +75,8 @@ pub struct RunRow {
     pub cancel: bool,
     pub message: i64,
     pub model_calls: u32,
+    /// How often its work was begun since it last got anywhere, without those
+    /// times that ended in order: after a crash this attempt stays counted.
     pub attempts: u32,
     pub spent_ms: i64,
     pub repeat_digest: Option<String>,
@@ -178,6 +182,39 @@ pub fn insert_run(c: &Connection, id: &str, thread: i64, key: &str, message: i64
 
 pub fn set_status(c: &Connection, run: &str, status: RunStatus) -> Sql<()> {
     c.execute("UPDATE agent_runs SET status = ? WHERE id = ?", [status_word(status), run])?;
+    Ok(())
+}
+
+/// A run that waited goes on: its work is begun once more.
+pub fn set_going(c: &Connection, run: &str) -> Sql<()> {
+    c.execute("UPDATE agent_runs SET status = 'running', attempts = 1 WHERE id = ?", [run])?;
+    Ok(())
+}
+
+/// A run got somewhere: attempts are counted anew.
+pub fn progress(c: &Connection, run: &str, spent: Duration) -> Sql<()> {
+    let spent = i64::try_from(spent.as_millis()).unwrap_or(i64::MAX);
+    c.execute("UPDATE agent_runs SET spent_ms = spent_ms + ?, attempts = 0 WHERE id = ?", params![spent, run])?;
+    Ok(())
+}
+
+pub fn count_attempt(c: &Connection, run: &str) -> Sql<()> {
+    c.execute("UPDATE agent_runs SET attempts = attempts + 1 WHERE id = ? AND ended_ms IS NULL", [run])?;
+    Ok(())
+}
+
+/// An attempt that ends in order does not count.
+pub fn uncount_attempt(c: &Connection, run: &str) -> Sql<()> {
+    c.execute("UPDATE agent_runs SET attempts = max(attempts - 1, 0) WHERE id = ? AND ended_ms IS NULL", [run])?;
+    Ok(())
+}
+
+/// `repeats`: how often the last call came in a row, as `digest`.
+pub fn count_model_call(c: &Connection, run: &str, digest: Option<&str>, repeats: u32) -> Sql<()> {
+    c.execute(
+        "UPDATE agent_runs SET model_calls = model_calls + 1, repeat_digest = ?, repeat_count = ? WHERE id = ?",
+        params![digest, repeats, run],
+    )?;
     Ok(())
 }
 
@@ -458,7 +495,7 @@ pub fn approval(c: &Connection, id: &str) -> Sql<Option<Approval>> {
         .optional()
 }
 
-/// The undecided approvals of a run.
+/// The undecided approvals of a run. They count only while it has not ended.
 pub fn open_approvals(c: &Connection, run: &str) -> Sql<Vec<Approval>> {
     c.prepare_cached(&format!(
         "SELECT {APPROVAL} FROM agent_approvals WHERE run = ? AND decision IS NULL ORDER BY length(id), id"

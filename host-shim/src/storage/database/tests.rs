@@ -1,6 +1,5 @@
 //! What becomes of writes when a commit fails.
 
-use rusqlite::Error;
 use rusqlite::ffi;
 
 use super::*;
@@ -13,11 +12,6 @@ fn open() -> (tempfile::TempDir, Database) {
     let db = Database::open(&folder.path().join("test.db")).unwrap();
     db.migrate("test", STEP).unwrap();
     (folder, db)
-}
-
-fn fail(db: &Database, codes: &[i32]) {
-    let errors = codes.iter().map(|code| Error::SqliteFailure(ffi::Error::new(*code), None));
-    db.handle.shared.faults.lock().unwrap().extend(errors);
 }
 
 fn insert(n: i64) -> impl FnOnce(&Connection) -> anyhow::Result<()> + Send + 'static {
@@ -58,7 +52,7 @@ fn together(db: &Database, writes: Vec<Write>) -> Vec<anyhow::Result<()>> {
 #[test]
 fn a_failed_sync_is_unknown_and_reads_tell() {
     let (_folder, db) = open();
-    fail(&db, &[ffi::SQLITE_IOERR_FSYNC]);
+    db.fail_commits(&[ffi::SQLITE_IOERR_FSYNC]);
     assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::Unknown(_))));
     // Settled at once: what is read now stays true.
     assert_eq!(numbers(&db).unwrap(), [0; 0]);
@@ -70,7 +64,7 @@ fn a_failed_sync_is_unknown_and_reads_tell() {
 fn reads_and_writes_are_refused_while_the_outcome_can_still_change() {
     let (_folder, db) = open();
     // The second fault meets the commit that would settle the first.
-    fail(&db, &[ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_WRITE]);
+    db.fail_commits(&[ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_WRITE]);
     assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::Unknown(_))));
     assert!(numbers(&db).unwrap_err().to_string().contains("unknown"));
     // Meanwhile the writer tries again; each try ends one fault.
@@ -87,10 +81,70 @@ fn reads_and_writes_are_refused_while_the_outcome_can_still_change() {
 #[test]
 fn a_full_disk_writes_nothing() {
     let (_folder, db) = open();
-    fail(&db, &[ffi::SQLITE_FULL]);
+    db.fail_commits(&[ffi::SQLITE_FULL]);
     assert!(matches!(write_error(db.write_blocking(insert(1))), Some(WriteError::NotWritten(_))));
     assert_eq!(numbers(&db).unwrap(), [0; 0]);
     db.write_blocking(insert(1)).unwrap();
+}
+
+#[tokio::test]
+async fn that_the_store_refuses_writes_is_known_until_it_takes_one_that_changes_something() {
+    let (_folder, db) = open();
+    assert!(!db.last_write_failed());
+    db.fail_commits(&[ffi::SQLITE_FULL, ffi::SQLITE_FULL]);
+    assert!(db.write_blocking(insert(1)).is_err());
+    assert!(db.last_write_failed());
+    // A write that changes nothing says nothing.
+    db.write_blocking(|_| Ok(())).unwrap_err();
+    db.write_blocking(|_| Ok(())).unwrap();
+    assert!(db.last_write_failed());
+    db.probe().await.unwrap();
+    assert!(!db.last_write_failed());
+    assert_eq!(db.stats().failures, 2);
+
+    // The file itself is full, in the middle of a write and not at its commit.
+    let full = |conn: &Connection| {
+        let pages: i64 = conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        Ok(conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+    };
+    db.write_blocking(full).unwrap();
+    let error = db
+        .write_blocking(|conn| Ok(conn.execute_batch("CREATE TABLE big AS SELECT randomblob(100000) AS b")?))
+        .unwrap_err();
+    assert!(temporary(&error) && !outcome_unknown(&error), "{error:#}");
+    assert!(db.last_write_failed());
+
+    // What a caller does wrong says nothing of the store.
+    db.probe().await.unwrap();
+    let error = db.write_blocking(|conn| Ok(conn.execute_batch("no SQL")?)).unwrap_err();
+    assert!(!temporary(&error) && !db.last_write_failed());
+}
+
+#[test]
+fn a_read_that_is_refused_is_temporary_and_one_that_is_wrong_is_not() {
+    let (_folder, db) = open();
+    assert!(!temporary(&db.read(|conn| Ok(conn.execute_batch("no SQL")?)).unwrap_err()));
+    db.close();
+    assert!(temporary(&numbers(&db).unwrap_err()));
+}
+
+#[test]
+fn more_writes_than_may_wait_are_refused() {
+    let (_folder, db) = open();
+    let (go, wait) = mpsc::channel::<()>();
+    let (running, runs) = mpsc::channel();
+    db.submit(move |_| Ok((running.send(())?, wait.recv()?)), |_| ());
+    runs.recv().unwrap();
+    let (reply, replies) = mpsc::channel();
+    for n in 0..MAX_QUEUED as i64 {
+        let reply = reply.clone();
+        db.submit(insert(n), move |result| reply.send(result.is_ok()).unwrap());
+    }
+    assert!(matches!(write_error(db.write_blocking(insert(-1))), Some(WriteError::NotWritten(_))));
+    go.send(()).unwrap();
+    drop(reply);
+    assert_eq!(replies.iter().filter(|written| *written).count(), MAX_QUEUED);
+    db.write_blocking(insert(-1)).unwrap();
 }
 
 #[test]
@@ -104,7 +158,7 @@ fn a_commit_that_breaks_a_rule_writes_nothing() {
 #[test]
 fn in_a_failed_group_nobody_is_told_of_a_write() {
     let (_folder, db) = open();
-    fail(&db, &[ffi::SQLITE_IOERR]);
+    db.fail_commits(&[ffi::SQLITE_IOERR]);
     let results = together(&db, vec![Box::new(insert(1)), Box::new(|_| anyhow::bail!("refused")), Box::new(insert(2))]);
     let errors: Vec<_> = results.into_iter().map(|r| write_error(r).unwrap()).collect();
     // The one that refused certainly wrote nothing, but may have refused for

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::{Shared, WriteError, schema};
+use super::{Shared, WriteError, schema, temporary};
 
 /// Writes that share one commit at most.
 const GROUP: usize = 256;
@@ -41,10 +41,18 @@ pub(super) enum Fate {
     Unknown(Arc<str>),
 }
 
+/// What a write says of itself when it has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    Keep,
+    Undo,
+    /// Undo; it is the store that refused, not the write.
+    Refused,
+}
+
 /// One queued write.
 pub(super) trait Job: Send {
-    /// Runs it; false undoes what it wrote.
-    fn run(&mut self, conn: &Connection) -> bool;
+    fn run(&mut self, conn: &Connection) -> Ran;
     /// Tells its caller.
     fn finish(self: Box<Self>, fate: Fate);
 }
@@ -75,9 +83,13 @@ where
     F: FnOnce(&Connection) -> anyhow::Result<T> + Send,
     R: FnOnce(anyhow::Result<T>) + Send,
 {
-    fn run(&mut self, conn: &Connection) -> bool {
+    fn run(&mut self, conn: &Connection) -> Ran {
         self.result = self.work.take().map(|work| work(conn));
-        matches!(self.result, Some(Ok(_)))
+        match &self.result {
+            Some(Ok(_)) => Ran::Keep,
+            Some(Err(error)) if temporary(error) => Ran::Refused,
+            _ => Ran::Undo,
+        }
     }
 
     fn finish(mut self: Box<Self>, fate: Fate) {
@@ -186,6 +198,7 @@ impl Writer {
     /// Runs one group to its end; says whether the queue was closed meanwhile.
     fn group(&mut self, first: Box<dyn Job>) -> bool {
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            self.shared.failed();
             first.finish(Fate::NotWritten(error.to_string().into()));
             return false;
         }
@@ -193,9 +206,13 @@ impl Writer {
         let mut next = Some(first);
         let mut closing = false;
         let mut broken = None;
+        let mut refused = false;
         let mut gathering = None;
         while let Some(mut job) = next.take() {
-            broken = self.run(job.as_mut()).err();
+            match self.run(job.as_mut()) {
+                Ok(ran) => refused |= ran == Ran::Refused,
+                Err(why) => broken = Some(why),
+            }
             jobs.push(job);
             if broken.is_some() || jobs.len() == GROUP {
                 break;
@@ -219,10 +236,14 @@ impl Writer {
         let fate = match broken {
             None => self.commit(jobs.len()),
             Some(why) => {
+                refused = true;
                 self.roll_back();
                 Fate::NotWritten(why.into())
             }
         };
+        if refused {
+            self.shared.failed();
+        }
         for job in jobs {
             job.finish(fate.clone());
         }
@@ -231,7 +252,7 @@ impl Writer {
 
     /// Runs one write in its savepoint. An error means that the transaction of
     /// the whole group is lost.
-    fn run(&self, job: &mut dyn Job) -> Result<(), String> {
+    fn run(&self, job: &mut dyn Job) -> Result<Ran, String> {
         self.execute("SAVEPOINT one").map_err(|e| e.to_string())?;
         self.may_commit.store(false, Ordering::Relaxed);
         let kept = catch_unwind(AssertUnwindSafe(|| job.run(&self.conn)));
@@ -240,10 +261,13 @@ impl Writer {
             // SQLite undoes everything when, for example, the disk is full.
             return Err("a write of the same group made the database undo the group".into());
         }
-        if !matches!(kept, Ok(true)) {
+        // A panic undoes its write, too.
+        let ran = kept.unwrap_or(Ran::Undo);
+        if ran != Ran::Keep {
             self.execute("ROLLBACK TO one").map_err(|e| e.to_string())?;
         }
-        self.execute("RELEASE one").map_err(|e| e.to_string())
+        self.execute("RELEASE one").map_err(|e| e.to_string())?;
+        Ok(ran)
     }
 
     fn commit(&mut self, jobs: usize) -> Fate {
@@ -253,6 +277,9 @@ impl Writer {
             return Fate::Durable;
         };
         let why = error.to_string();
+        if error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation) {
+            self.shared.failed();
+        }
         // With these nothing was written, or not the end that makes it count.
         let surely_not = matches!(
             error.sqlite_error_code(),
@@ -279,7 +306,12 @@ impl Writer {
 
     fn try_commit(&self) -> rusqlite::Result<()> {
         #[cfg(test)]
-        self.shared.fault()?;
+        if let Some(fault) = self.shared.fault() {
+            if fault.committed {
+                self.execute("COMMIT")?;
+            }
+            return Err(fault.error);
+        }
         self.execute("COMMIT")
     }
 
@@ -289,7 +321,10 @@ impl Writer {
         let settled =
             self.execute("BEGIN IMMEDIATE").and_then(|()| schema::touch(&self.conn)).and_then(|()| self.try_commit());
         match settled {
-            Ok(()) => self.shared.set_doubt(false),
+            Ok(()) => {
+                self.shared.set_doubt(false);
+                self.shared.succeeded();
+            }
             Err(error) => {
                 tracing::error!(%error, "the database cannot be written; reads and writes are refused meanwhile");
                 self.roll_back();
@@ -312,6 +347,7 @@ impl Writer {
         if pages == 0 {
             return;
         }
+        self.shared.succeeded();
         // Fewer than before: the log was begun anew.
         let written = if pages > self.seen_pages { pages - self.seen_pages } else { pages };
         self.seen_pages = pages;

@@ -35,8 +35,8 @@ impl ToolHost for NoTools {
 }
 
 impl UserDirectory for NoTools {
-    fn enabled(&self, _user: &str) -> bool {
-        true
+    fn enabled(&self, _user: &str) -> anyhow::Result<bool> {
+        Ok(true)
     }
 }
 

@@ -130,3 +130,95 @@ async fn a_waiting_run_can_be_cancelled_and_then_takes_no_answer() {
     assert_eq!(w.tool_calls().len(), 1);
     assert_eq!(w.runs("ada").get("t", &run.id).await.unwrap().status, RunStatus::Cancelled);
 }
+
+#[tokio::test]
+async fn a_person_was_asked_or_has_spoken_also_when_the_tool_needs_no_approval_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let w = World::open(dir.path(), vec![agent("a", MARKED)], two_then_done, fine);
+    let run = w.run("h1", "go").await;
+    let open = w.state().await.interrupts;
+    w.agents.shutdown().await;
+    drop(w);
+
+    let w = World::open(dir.path(), vec![agent("a", "")], two_then_done, fine);
+    let runs = w.runs("ada");
+    runs.resume("t", &[answer(&open[1].id, r#"{"approved":false}"#)], "k1").await.unwrap();
+    // The other one is still asked.
+    assert_eq!(w.until_event(&run).await.status, RunStatus::Interrupted);
+    assert_eq!(w.state().await.interrupts, open[..1]);
+    assert!(w.tool_calls().is_empty());
+    runs.resume("t", &[answer(&open[0].id, r#"{"approved":true}"#)], "k0").await.unwrap();
+    assert_eq!(w.until_event(&run).await.status, RunStatus::Succeeded);
+    let ran: Vec<Value> = w.tool_calls().into_iter().map(|c| c.2).collect();
+    assert_eq!(ran, [json!({"n": 1})], "what was refused does not run");
+}
+
+/// A run that waits for approvals, in a process that was started after it asked.
+async fn waiting_since_an_earlier_process(dir: &std::path::Path) -> (World, Run, Vec<crate::agents::runs::Interrupt>) {
+    let w = World::open(dir, vec![agent("a", MARKED)], two_then_done, fine);
+    let run = w.run("h1", "go").await;
+    w.agents.shutdown().await;
+    drop(w);
+    let w = World::open(dir, vec![agent("a", MARKED)], two_then_done, fine);
+    w.agents.recover().await.unwrap();
+    let open = w.state().await.interrupts;
+    assert_eq!(open.len(), 2);
+    (w, run, open)
+}
+
+/// The run has ended as cancelled, for good, and the conversation is free.
+async fn withdrawn(w: &World, run: &Run, open: &[crate::agents::runs::Interrupt]) {
+    let state = w.state().await;
+    assert!(state.interrupts.is_empty() && state.active_run.is_none());
+    assert_eq!(w.count("SELECT count(*) FROM agent_threads WHERE active_run IS NOT NULL"), 0);
+    let tools = state.messages.iter().filter(|m| m.text.contains("not_finished")).count();
+    assert_eq!(tools, 2, "each open call has its result");
+    let late = w.runs("ada").resume("t", &[answer(&open[0].id, r#"{"approved":true}"#)], "late").await;
+    assert!(matches!(late, Err(RunError::Rejected(_))), "{late:?}");
+    assert_eq!(w.runs("ada").cancel("t", &run.id).await.unwrap(), Cancellation::Stopped);
+    let next = w.start("t", "h2", "go on", None).await.unwrap();
+    w.until_event(&next).await;
+}
+
+#[tokio::test]
+async fn a_cancel_withdraws_what_a_run_asked_before_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (w, run, open) = waiting_since_an_earlier_process(dir.path()).await;
+    assert_eq!(w.runs("ada").cancel("t", &run.id).await.unwrap(), Cancellation::Stopped);
+    assert_eq!(w.until_event(&run).await.status, RunStatus::Cancelled);
+    withdrawn(&w, &run, &open).await;
+    w.agents.shutdown().await;
+    drop(w);
+
+    let w = World::open(dir.path(), vec![agent("a", MARKED)], two_then_done, fine);
+    w.agents.recover().await.unwrap();
+    assert_eq!(w.runs("ada").get("t", &run.id).await.unwrap().status, RunStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn of_an_answer_and_a_cancel_at_once_the_cancel_ends_the_run() {
+    for cancel_first in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (w, run, open) = waiting_since_an_earlier_process(dir.path()).await;
+        let runs = w.runs("ada");
+        let yes = [answer(&open[0].id, r#"{"approved":true}"#), answer(&open[1].id, r#"{"approved":true}"#)];
+        let go = w.hold().await;
+        let release = async {
+            tokio::task::yield_now().await;
+            go.send(()).unwrap();
+        };
+        // Joined futures are polled in their order, and so are the writes.
+        let (cancelled, resumed) = if cancel_first {
+            let (c, r, ()) = tokio::join!(runs.cancel("t", &run.id), runs.resume("t", &yes, "k"), release);
+            (c, r)
+        } else {
+            let (r, c, ()) = tokio::join!(runs.resume("t", &yes, "k"), runs.cancel("t", &run.id), release);
+            (c, r)
+        };
+        assert_eq!(cancelled.unwrap(), Cancellation::Stopped);
+        assert_eq!(resumed.is_ok(), !cancel_first, "{resumed:?}");
+        assert_eq!(w.until_event(&run).await.status, RunStatus::Cancelled);
+        assert!(w.tool_calls().is_empty(), "nothing runs once the cancel is stored");
+        withdrawn(&w, &run, &open).await;
+    }
+}

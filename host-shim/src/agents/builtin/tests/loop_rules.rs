@@ -265,3 +265,42 @@ async fn a_long_tool_result_is_cut_with_a_mark_and_faults_are_told() {
     assert!(results[0].1.len() < 33_000 && results[0].1.ends_with("bytes shown]"));
     assert!(results[1].1.contains("component_trapped"));
 }
+
+#[tokio::test]
+async fn a_call_that_may_have_happened_is_repeated_as_the_same_call_before_the_model_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let brain = in_turn(|n| match n {
+        0 => calls(&[("send_member", r#"{"n":1}"#), ("publish_state", "{}")]),
+        _ => text("done"),
+    });
+    let tries = std::sync::atomic::AtomicUsize::new(0);
+    let hand = move |_: &Caller, name: &str, _: &Value| {
+        let fault = |code| Act::Do(Err(CallError::Fault { code, message: "It may have happened.".into() }));
+        match (name, tries.fetch_add(1, Ordering::SeqCst)) {
+            ("send_member", 0) => fault("component_timeout"),
+            ("send_member", 1) => fault("component_trapped"),
+            ("send_member", 2) => fault("component_memory"),
+            ("send_member", _) => Act::Do(Ok(r#"{"job":"one"}"#.into())),
+            // Of these the outcome is known, or repeating is no help.
+            (_, 4) => fault("call_waited_too_long"),
+            _ => panic!("repeated"),
+        }
+    };
+    let w = World::open(dir.path(), vec![agent("a", "")], brain, hand);
+    let run = w.run("h1", "go").await;
+    assert_eq!(run.status, RunStatus::Succeeded);
+    let ids: Vec<_> = w.tool_calls().into_iter().map(|(caller, ..)| caller.call.unwrap()).collect();
+    let (one, two) = (format!("{}-2-0", run.id), format!("{}-2-1", run.id));
+    assert_eq!(ids, [one.clone(), one.clone(), one.clone(), one, two]);
+    let results = results(&w.requests()[1]);
+    assert_eq!(results[0].1, r#"{"job":"one"}"#);
+    assert!(results[1].1.contains("call_waited_too_long"));
+}
+
+#[tokio::test]
+async fn that_the_component_cannot_say_its_tools_now_does_not_end_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let w = World::open(dir.path(), vec![agent("a", "")], in_turn(|_| text("done")), fine);
+    w.tools.unlisted.store(2, Ordering::SeqCst);
+    assert_eq!(w.run("h1", "go").await.status, RunStatus::Succeeded);
+}

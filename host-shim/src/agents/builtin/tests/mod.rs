@@ -4,14 +4,17 @@
 mod approvals;
 mod direct;
 mod growth;
+mod late;
 mod loop_rules;
 mod openai;
 mod recovery;
 mod scripted;
 mod sizes;
 mod starts;
+mod store_faults;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -73,13 +76,25 @@ impl Model for FakeModel {
 
 pub struct FakeTools {
     hand: Hand,
+    /// How often the tools cannot be listed.
+    pub unlisted: AtomicUsize,
     pub calls: Mutex<Vec<(Caller, String, Value)>>,
     pub begun: watch::Sender<usize>,
+}
+
+impl FakeTools {
+    pub fn new(hand: Hand) -> Self {
+        Self { hand, unlisted: AtomicUsize::new(0), calls: Mutex::default(), begun: watch::channel(0).0 }
+    }
 }
 
 #[async_trait]
 impl ToolHost for FakeTools {
     async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
+        if self.unlisted.load(Ordering::SeqCst) > 0 {
+            self.unlisted.fetch_sub(1, Ordering::SeqCst);
+            return Err(CallError::Fault { code: "component_busy", message: "Too many calls at once.".into() });
+        }
         let def = |name: &str| ToolDef {
             name: name.into(),
             description: "A tool of the component.".into(),
@@ -100,12 +115,29 @@ impl ToolHost for FakeTools {
     }
 }
 
+/// The disabled ones; whether they cannot be read, and how often that was met.
 #[derive(Default)]
-pub struct FakeUsers(pub Mutex<HashSet<String>>);
+pub struct FakeUsers(pub Mutex<HashSet<String>>, pub AtomicBool, pub watch::Sender<usize>);
+
+impl FakeUsers {
+    /// Whether they cannot be read.
+    pub fn hide(&self, hidden: bool) {
+        self.1.store(hidden, Ordering::SeqCst);
+    }
+
+    /// Counts the questions that could not be answered.
+    pub fn unanswered(&self) -> &watch::Sender<usize> {
+        &self.2
+    }
+}
 
 impl UserDirectory for FakeUsers {
-    fn enabled(&self, user: &str) -> bool {
-        !self.0.lock().unwrap().contains(user)
+    fn enabled(&self, user: &str) -> anyhow::Result<bool> {
+        if self.1.load(Ordering::SeqCst) {
+            self.2.send_modify(|n| *n += 1);
+            anyhow::bail!("the users cannot be read");
+        }
+        Ok(!self.0.lock().unwrap().contains(user))
     }
 }
 
@@ -143,7 +175,7 @@ impl World {
         let db = Database::open(&dir.join("data.db")).unwrap();
         let model =
             Arc::new(FakeModel { brain: Box::new(brain), requests: Mutex::default(), begun: watch::channel(0).0 });
-        let tools = Arc::new(FakeTools { hand: Box::new(hand), calls: Mutex::default(), begun: watch::channel(0).0 });
+        let tools = Arc::new(FakeTools::new(Box::new(hand)));
         let disabled = Arc::new(FakeUsers::default());
         let models: HashMap<String, Arc<dyn Model>> =
             HashMap::from([("m".to_owned(), model.clone() as Arc<dyn Model>)]);
@@ -193,6 +225,20 @@ impl World {
         self.runs("ada").state("t", Some(&marker)).await.unwrap()
     }
 
+    /// Holds the writer: what is written from now on waits until the answer is
+    /// told to go on, or is dropped.
+    pub async fn hold(&self) -> std::sync::mpsc::Sender<()> {
+        let (go, wait) = std::sync::mpsc::channel();
+        let (holding, held) = tokio::sync::oneshot::channel();
+        drop(self.db.queue(move |_| {
+            let _ = holding.send(());
+            let _ = wait.recv();
+            Ok(())
+        }));
+        held.await.unwrap();
+        go
+    }
+
     pub fn count(&self, sql: &str) -> i64 {
         self.db.read(|c| Ok(c.query_row(sql, [], |r| r.get(0))?)).unwrap()
     }
@@ -222,6 +268,15 @@ pub fn fine(_: &Caller, _: &str, _: &Value) -> Act<String, CallError> {
 pub fn assert_failed(run: &Run, reason: &str) {
     assert_eq!(run.status, RunStatus::Failed, "{run:?}");
     assert!(run.error.as_deref().unwrap_or_default().starts_with(reason), "{run:?}");
+}
+
+/// Begins a call and goes away before it has answered.
+pub async fn given_up<T: std::fmt::Debug>(call: impl Future<Output = T>) {
+    tokio::select! {
+        biased;
+        answer = call => panic!("it was to be held: {answer:?}"),
+        () = std::future::ready(()) => {}
+    }
 }
 
 pub async fn reached(sender: &watch::Sender<usize>, count: usize) {

@@ -63,7 +63,7 @@ impl Host {
         let config: AgentsConfig = toml::from_str(&config).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(&dir.path().join("data.db")).unwrap();
-        let tools = Arc::new(FakeTools { hand: Box::new(fine), calls: Mutex::default(), begun: watch::channel(0).0 });
+        let tools = Arc::new(FakeTools::new(Box::new(fine)));
         let users = Arc::new(FakeUsers::default());
         let agents = BuiltinAgents::open(db, config, tools.clone(), users, dir.path().join("w")).unwrap();
         Self { _dir: dir, agents, tools }

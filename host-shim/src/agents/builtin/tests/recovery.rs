@@ -41,7 +41,7 @@ fn finish(dir: &std::path::Path, run: &Run) -> (usize, Vec<(Caller, String, Valu
         // The key still names the same run, and nothing starts again.
         assert_eq!(w.start("t", "h1", "go", None).await.unwrap().id, run.id);
         assert_eq!(w.count("SELECT count(*) FROM agent_runs"), 1);
-        assert_eq!(w.count("SELECT max(attempts) FROM agent_runs"), 2);
+        assert_eq!(w.count("SELECT max(attempts) FROM agent_runs"), 0, "it got on");
         assert_eq!(w.count("SELECT count(*) FROM agent_messages"), 5);
         let out = (w.requests().len(), w.tool_calls());
         w.agents.recover().await.unwrap();
@@ -122,5 +122,68 @@ fn a_run_whose_agent_is_gone_fails_with_that_reason() {
         w.agents.recover().await.unwrap();
         assert_failed(&w.until_event(&run).await, "agent_gone");
         assert!(matches!(w.start("t", "h2", "x", None).await, Err(RunError::Rejected(_))));
+    });
+}
+
+#[test]
+fn only_crashes_without_progress_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let attempts = |w: &World| w.count("SELECT attempts FROM agent_runs");
+    let (run, ..) = crash(
+        dir.path(),
+        |_: &_| Act::Hang,
+        fine,
+        async |w| {
+            reached(&w.model.begun, 1).await;
+            assert_eq!(attempts(w), 1);
+        },
+    );
+    // Processes that end in order count nothing, whatever they have begun.
+    for _ in 0..3 {
+        runtime().block_on(async {
+            let w = World::open(dir.path(), vec![agent("a", "")], |_: &_| Act::Hang, fine);
+            w.agents.recover().await.unwrap();
+            w.agents.shutdown().await;
+            assert_eq!(attempts(&w), 1);
+            w.db.close();
+        });
+    }
+    runtime().block_on(async {
+        let w = World::open(dir.path(), vec![agent("a", "")], |_: &_| Act::Hang, fine);
+        w.agents.recover().await.unwrap();
+        reached(&w.model.begun, 1).await;
+        assert_eq!(attempts(&w), 2);
+        w.agents.shutdown().await;
+        assert_eq!(attempts(&w), 1);
+        w.db.close();
+    });
+    finish(dir.path(), &run);
+}
+
+#[test]
+fn a_run_that_never_gets_anywhere_is_ended_before_it_costs_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, ..) = crash(dir.path(), |_: &_| Act::Hang, fine, async |w| reached(&w.model.begun, 1).await);
+    runtime().block_on(async {
+        let w = World::open(dir.path(), vec![agent("a", "")], tool_then_done, fine);
+        w.db.write(|c| Ok(c.execute("UPDATE agent_runs SET attempts = 100", [])?)).await.unwrap();
+        w.agents.recover().await.unwrap();
+        assert_failed(&w.until_event(&run).await, "limit_attempts");
+        assert!(w.requests().is_empty());
+    });
+}
+
+#[test]
+fn a_run_in_which_the_host_ended_often_waits_and_can_be_cancelled_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, ..) = crash(dir.path(), |_: &_| Act::Hang, fine, async |w| reached(&w.model.begun, 1).await);
+    runtime().block_on(async {
+        let w = World::open(dir.path(), vec![agent("a", "")], |_: &_| Act::Hang, fine);
+        w.db.write(|c| Ok(c.execute("UPDATE agent_runs SET attempts = 50", [])?)).await.unwrap();
+        w.agents.recover().await.unwrap();
+        let runs = w.runs("ada");
+        assert_eq!(runs.cancel("t", &run.id).await.unwrap(), crate::agents::runs::Cancellation::Stopped);
+        assert_eq!(w.until_event(&run).await.status, RunStatus::Cancelled);
+        assert!(w.requests().is_empty());
     });
 }

@@ -59,7 +59,7 @@ async fn three_agents_follow_a_script_file() {
         true => Act::Do(Err(refusal("chain_full"))),
         false => Act::Do(Ok(r#"{"job":{"id":"j1","status":"queued"}}"#.into())),
     };
-    let tools = Arc::new(FakeTools { hand: Box::new(hand), calls: Mutex::default(), begun: watch::channel(0).0 });
+    let tools = Arc::new(FakeTools::new(Box::new(hand)));
     let users = Arc::new(FakeUsers::default());
     let agents = BuiltinAgents::open(db, config, tools.clone(), users, dir.path().join("w")).unwrap();
     let say = async |thread: &str, agent: &str, id: &str, words: &str, answers: Option<&str>| {

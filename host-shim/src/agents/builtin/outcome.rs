@@ -1,0 +1,213 @@
+//! What a step of a run came to, and the one commit that writes it.
+//!
+//! An outcome is kept in memory until it is written, and written as often as it
+//! takes: while the disk is full, no model is asked again and no tool is called
+//! again. A write of which nobody knows whether it happened is repeated like
+//! any other, so each looks first whether its outcome is there already.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::steps::{MAX_REPEATS, append_result, ask, count_repeats, going, last_calls, take_calls};
+use super::tables::{self, MessageRow, RunRow, StoredCall, StoredQuestion};
+use super::{BuiltinAgents, ids, tools};
+use crate::agents::providers::ModelReply;
+use crate::agents::runs::RunStatus;
+use crate::contract::EndedRun;
+
+/// Bytes stored of one assistant text.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// An outcome that is not written yet.
+#[derive(Clone)]
+pub struct Pending {
+    outcome: Arc<Outcome>,
+    /// Working time since the write before.
+    spent: Duration,
+}
+
+pub enum Outcome {
+    /// Of the model call with this number, counted from 0.
+    Reply {
+        call: u32,
+        reply: ModelReply,
+    },
+    /// Of a tool call: the one result that it gets.
+    Result {
+        call: StoredCall,
+        text: String,
+    },
+    /// A tool call that ends the turn with a question.
+    Question {
+        call: StoredCall,
+        question: StoredQuestion,
+    },
+    /// The run waits for a person's word on `call`, and on all of `asking`.
+    Ask {
+        call: String,
+        asking: Vec<StoredCall>,
+    },
+    End {
+        status: RunStatus,
+        why: Option<String>,
+    },
+}
+
+/// What a written outcome means for the run's task.
+pub enum Kept {
+    Go,
+    /// The run has ended, or waits; of the conversation with this id.
+    Left(String),
+    /// The run has to be ended for this reason.
+    Fail(String),
+    /// There is no such run.
+    Gone,
+}
+
+impl Pending {
+    pub fn new(outcome: Outcome, spent: Duration) -> Self {
+        Self { outcome: Arc::new(outcome), spent }
+    }
+
+    pub fn end(status: RunStatus, why: Option<String>) -> Self {
+        Self::new(Outcome::End { status, why }, Duration::ZERO)
+    }
+
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self::end(RunStatus::Failed, Some(why.into()))
+    }
+
+    fn write(&self, c: &Connection, run: &str) -> anyhow::Result<Kept> {
+        if let Outcome::End { status, why } = &*self.outcome {
+            return match tables::run(c, run)? {
+                Some(run) => Ok(Kept::Left(end(c, &run, *status, why.as_deref())?)),
+                None => Ok(Kept::Gone),
+            };
+        }
+        let Some(run) = going(c, run)? else { return Ok(Kept::Go) };
+        let kept = match &*self.outcome {
+            Outcome::Reply { call, .. } if run.model_calls != *call => return Ok(Kept::Go),
+            Outcome::Result { call, .. } | Outcome::Question { call, .. }
+                if tables::message(c, run.thread, &call.id)?.is_some() =>
+            {
+                return Ok(Kept::Go);
+            }
+            Outcome::Reply { reply, .. } => keep_reply(c, &run, reply)?,
+            Outcome::Result { call, text } => {
+                append_result(c, &run, call, tools::bounded(text.clone()))?;
+                Kept::Go
+            }
+            Outcome::Question { call, question } => keep_question(c, &run, call, question)?,
+            Outcome::Ask { call, asking } => keep_ask(c, &run, call, asking)?,
+            Outcome::End { .. } => Kept::Go,
+        };
+        tables::progress(c, &run.id, self.spent)?;
+        Ok(kept)
+    }
+}
+
+/// Writes the assistant message. Without calls it is the last one, and the run
+/// ends in the same commit.
+fn keep_reply(c: &Connection, run: &RunRow, reply: &ModelReply) -> anyhow::Result<Kept> {
+    let number = tables::next_number(c, run.thread)?;
+    let calls = take_calls(&run.id, number, reply);
+    let (digest, repeats, endless) = count_repeats(run, &calls);
+    let last = calls.is_empty();
+    let message = MessageRow {
+        number,
+        id: format!("{}-{number}", run.id),
+        role: "assistant".into(),
+        text: ids::shorten(&reply.text, MAX_TEXT).into_owned(),
+        run: run.id.clone(),
+        calls,
+        ..MessageRow::default()
+    };
+    tables::append(c, run.thread, &message)?;
+    tables::count_model_call(c, &run.id, digest.as_deref(), repeats)?;
+    if last {
+        return succeed(c, run);
+    }
+    Ok(endless.map_or(Kept::Go, |tool| {
+        Kept::Fail(format!(
+            "limit_repeated_call: the tool {tool} was called more than {MAX_REPEATS} times in a row with the same \
+             arguments"
+        ))
+    }))
+}
+
+fn keep_question(c: &Connection, run: &RunRow, call: &StoredCall, question: &StoredQuestion) -> anyhow::Result<Kept> {
+    let number = tables::next_number(c, run.thread)?;
+    let message = MessageRow {
+        number,
+        id: call.id.clone(),
+        role: "tool".into(),
+        text: tools::clarification_text(question),
+        run: run.id.clone(),
+        tool: Some(call.name.clone()),
+        question: Some(question.clone()),
+        ..MessageRow::default()
+    };
+    tables::append(c, run.thread, &message)?;
+    tables::set_open_question(c, run.thread, Some(number))?;
+    succeed(c, run)
+}
+
+fn succeed(c: &Connection, run: &RunRow) -> anyhow::Result<Kept> {
+    tables::end_run(c, run, RunStatus::Succeeded, None)?;
+    Ok(Kept::Left(tables::thread_by_key(c, run.thread)?.id))
+}
+
+/// Asks, unless the answer came before the question was written.
+fn keep_ask(c: &Connection, run: &RunRow, call: &str, asking: &[StoredCall]) -> anyhow::Result<Kept> {
+    if tables::approval(c, call)?.is_some_and(|a| a.decision.is_some()) {
+        return Ok(Kept::Go);
+    }
+    for call in asking {
+        if tables::approval(c, &call.id)?.is_none() {
+            tables::insert_approval(c, &ask(&run.id, call))?;
+        }
+    }
+    tables::set_status(c, &run.id, RunStatus::Interrupted)?;
+    Ok(Kept::Left(tables::thread_by_key(c, run.thread)?.id))
+}
+
+/// Ends a run, if it has not ended: its open calls get results that say so, in
+/// the same commit, and approvals that are still open end with it. Answers
+/// with the id of its conversation.
+pub fn end(c: &Connection, run: &RunRow, status: RunStatus, why: Option<&str>) -> anyhow::Result<String> {
+    let thread = tables::thread_by_key(c, run.thread)?.id;
+    if run.ended() {
+        return Ok(thread);
+    }
+    let (status, why) = if run.cancel { (RunStatus::Cancelled, None) } else { (status, why) };
+    let (_, open) = last_calls(c, run)?;
+    for call in open {
+        let text = tools::error_text(
+            "not_finished",
+            "The run ended before this call had a result; whether it had an effect is not known.",
+            None,
+        );
+        append_result(c, run, &call, text)?;
+    }
+    tables::end_run(c, run, status, why)?;
+    Ok(thread)
+}
+
+impl BuiltinAgents {
+    /// Writes an outcome, once in all, and tells of a run that ended or waits.
+    pub(super) async fn keep(&self, run: &str, pending: &Pending) -> anyhow::Result<Kept> {
+        let (id, pending) = (run.to_owned(), pending.clone());
+        let kept = self.db.write(move |c| pending.write(c, &id)).await?;
+        if let Kept::Left(thread) = &kept {
+            self.announce(thread, run);
+        }
+        Ok(kept)
+    }
+
+    /// After the commit only.
+    pub(super) fn announce(&self, thread: &str, run: &str) {
+        let _ = self.ended.send(EndedRun { thread: thread.to_owned(), run: run.to_owned() });
+    }
+}
