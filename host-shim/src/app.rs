@@ -1,6 +1,10 @@
 //! One serving process: its parts, in the order in which they are opened, and
 //! the order in which they stop.
 
+mod health;
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,10 +21,14 @@ use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
 use crate::engine::{self, Plugin, Signals, SystemClock};
 use crate::gateway::{self, BindError};
+use crate::life::life;
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
 use crate::users::{Operator, UserError, Users};
 use crate::worker::{self, CapabilityOf, Worker};
+
+pub use health::Part;
+use health::{Health, Parts};
 
 /// Compiled code of components, in the data folder.
 pub const CACHE_FOLDER: &str = "cache";
@@ -103,6 +111,7 @@ pub struct App {
     address: SocketAddr,
     stop_http: oneshot::Sender<()>,
     http: JoinHandle<anyhow::Result<()>>,
+    parts: Parts,
     db: Database,
 }
 
@@ -171,23 +180,6 @@ impl App {
         agents.recover().await.map_err(StartError::Agents)?;
         agents.supervise(RUNS_CHECKED);
 
-        let parts = gateway::Parts {
-            team: Arc::new(plugin.clone()),
-            agents: Arc::new(agents.clone()),
-            users: users.clone(),
-            signals: signals.clone(),
-            operator: operator.clone(),
-        };
-        let (stop_http, stopped) = oneshot::channel::<()>();
-        let server = config.server.clone();
-        let http = tokio::spawn({
-            let server = server.clone();
-            async move {
-                // A sender that is gone is a stop, too.
-                let stop = async { drop(stopped.await) };
-                gateway::serve(parts, &server, gateway::Limits::default(), listener, stop).await
-            }
-        });
         let worker = Worker::start(
             Arc::new(plugin.clone()),
             ended,
@@ -195,7 +187,34 @@ impl App {
             (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users)),
             worker::Options::default(),
         );
-        Ok(Self { first_start, users, operator, plugin, agents, worker, server, address, stop_http, http, db })
+        let served = gateway::Parts {
+            team: Arc::new(plugin.clone()),
+            agents: Arc::new(agents.clone()),
+            users: users.clone(),
+            signals: signals.clone(),
+            operator: operator.clone(),
+            health: Arc::new(Health::new(db.clone(), users.clone(), worker.life())),
+        };
+        let (living, http_life) = life();
+        let (stop_http, stopped) = oneshot::channel::<()>();
+        let server = config.server.clone();
+        let http = tokio::spawn({
+            let server = server.clone();
+            async move {
+                let _living = living;
+                // A sender that is gone is a stop, too.
+                let stop = async { drop(stopped.await) };
+                gateway::serve(served, &server, gateway::Limits::default(), listener, stop).await
+            }
+        });
+        let parts = Parts { worker: worker.life(), http: http_life, writer: db.writer().clone() };
+        Ok(Self { first_start, users, operator, plugin, agents, worker, server, address, stop_http, http, parts, db })
+    }
+
+    /// Waits until a part breaks down without which the process cannot serve.
+    /// Nothing in it can mend that; a new start repairs what was left.
+    pub async fn broken(&self) -> Part {
+        self.parts.broken().await
     }
 
     /// Stops in order: no new HTTP calls, no new steps, then the agents at
@@ -262,7 +281,7 @@ impl App {
 /// switch off, in silence, what it was written for.
 async fn check_names(config: &Config, plugin: &Plugin, users: &Users) -> Result<(), StartError> {
     let tools: Vec<String> = plugin.tools().await.map_err(StartError::Open)?.into_iter().map(|t| t.name).collect();
-    let users: Vec<String> = users.list()?.into_iter().map(|user| user.id).collect();
+    let users = users.ids()?;
     let known = Known { tools: &tools, users: Some(&users) };
     Ok(config.agents.check_names(&known).map_err(|error| config.agents_error(error))?)
 }

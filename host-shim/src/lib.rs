@@ -10,6 +10,7 @@ pub mod config;
 pub mod contract;
 pub mod engine;
 pub mod gateway;
+mod life;
 mod outbound;
 pub mod storage;
 pub mod users;

@@ -209,6 +209,16 @@ impl Users {
         })
     }
 
+    /// The ids of all users, by which they are named in a configuration; before
+    /// the first start, that of the user whom it makes.
+    pub fn ids(&self) -> Result<Vec<String>, UserError> {
+        let mut ids: Vec<String> = self.list()?.into_iter().map(|user| user.id).collect();
+        if ids.is_empty() {
+            ids.push(LOCAL_USER.to_owned());
+        }
+        Ok(ids)
+    }
+
     /// Whether somebody added a user who is enabled. The user that the first
     /// start makes does not count: it is for this machine alone.
     pub fn any_added(&self) -> Result<bool, UserError> {

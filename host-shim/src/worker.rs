@@ -7,9 +7,9 @@
 //!   has succeeded, so none is lost.
 //! - One step a team at a time; steps of different teams run at once.
 //! - A failure or a panic of a step concerns its team alone: that team pauses,
-//!   longer each time, and the rest goes on. A plan is told which teams pause or
+//!   longer each time, and all others go on. A plan is told which teams pause or
 //!   have a step under way, so that no other waits for them. The worker itself
-//!   never ends before it is shut down.
+//!   never ends before it is shut down; the process watches its life.
 
 mod backoff;
 mod state;
@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::agents::runs::Capability;
 use crate::contract::{CallError, EndedRun, ErrorKind, Plan, Refusal, TeamRef};
 use crate::engine::{Plugin, SignalEvent};
+use crate::life::{Life, life};
 use state::{Start, State};
 
 /// What the worker needs of the component.
@@ -93,6 +94,7 @@ impl Default for Options {
 pub struct Worker {
     stop: watch::Sender<bool>,
     task: JoinHandle<JoinSet<Ended>>,
+    life: Life,
 }
 
 impl Worker {
@@ -111,7 +113,24 @@ impl Worker {
         let (stop, stopped) = watch::channel(false);
         let work =
             Loop { team, reconnect, state: State::new(&options), tasks: JoinSet::new(), purposes: HashMap::new() };
-        Self { stop, task: tokio::spawn(work.run(ended, signals, stopped)) }
+        let (living, life) = life();
+        let task = tokio::spawn(async move {
+            let _living = living;
+            work.run(ended, signals, stopped).await
+        });
+        Self { stop, task, life }
+    }
+
+    /// The life of its task, which ends by `shutdown` alone, unless the worker
+    /// itself has a fault.
+    pub fn life(&self) -> Life {
+        self.life.clone()
+    }
+
+    /// As a fault of the worker itself would end it.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.task.abort();
     }
 
     /// Starts no more steps, waits up to `grace` for those under way, then

@@ -15,6 +15,7 @@ Exit codes:
   2  the command line cannot be right
   3  the server cannot be reached, or the data folder cannot be opened
   4  it may or may not have happened; the message says how to find out
+  5  the server had a fault of its own and ended; start it again
 
 Examples:
   agent-teams serve

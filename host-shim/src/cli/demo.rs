@@ -66,6 +66,7 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
             result = tokio::time::timeout(PATIENCE, show(&app, &data, output)) => {
                 result.unwrap_or_else(|_| Err(Fail::refused("demo_too_slow", "the demo did not come to its end in time")))
             }
+            part = app.broken() => Err(Fail::broken(format!("{part} has broken down; run the demo again"))),
             _ = tokio::signal::ctrl_c() => {
                 Err(Fail::refused("stopped", "stopped; run the demo again and it goes on where it was"))
             }

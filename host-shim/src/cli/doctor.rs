@@ -23,7 +23,7 @@ use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
 use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
 use crate::storage::MemoryStore;
 use crate::storage::database::{Database, InUse};
-use crate::users::{LOCAL_USER, Users};
+use crate::users::Users;
 
 /// How long a model may take for its few words.
 const MODEL_TIME: Duration = Duration::from_secs(120);
@@ -153,16 +153,11 @@ async fn database(place: &Place) -> Result<(Found, String), String> {
         }
     };
     let users = match Users::open(db.clone(), Arc::new(SystemClock)).await {
-        Ok(users) => users.list(),
+        Ok(users) => users.ids(),
         Err(error) => Err(error),
     };
     db.close();
-    let mut users: Vec<String> = users.map_err(|e| e.to_string())?.into_iter().map(|user| user.id).collect();
-    if users.is_empty() {
-        // The first start makes it.
-        users.push(LOCAL_USER.to_owned());
-    }
-    Ok((Found::Users(users), "can be opened".into()))
+    Ok((Found::Users(users.map_err(|e| e.to_string())?), "can be opened".into()))
 }
 
 fn port(config: &Config) -> Result<((), String), String> {

@@ -14,6 +14,8 @@ pub enum Exit {
     Unreachable = 3,
     /// It may or may not have happened; the message says how to find out.
     Unknown = 4,
+    /// The server had a fault of its own and ended; start it again.
+    Broken = 5,
 }
 
 impl From<Exit> for ExitCode {
@@ -54,6 +56,10 @@ impl Fail {
 
     pub fn unreachable(message: impl Into<String>) -> Self {
         Self::new(Exit::Unreachable, "server_unreachable", message)
+    }
+
+    pub fn broken(message: impl Into<String>) -> Self {
+        Self::new(Exit::Broken, "server_broken", message)
     }
 
     pub fn unknown(message: impl Into<String>) -> Self {

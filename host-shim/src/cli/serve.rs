@@ -1,6 +1,7 @@
 //! `serve`: the server, until it is told to stop.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -13,6 +14,9 @@ use super::output::{Output, Tone};
 use crate::app::{App, Setup, StartError};
 use crate::config;
 use crate::users::LOCAL_USER;
+
+/// How long a server that has broken down waits for what still can end in order.
+const BROKEN_GRACE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Args)]
 #[command(
@@ -40,21 +44,38 @@ pub async fn run(place: &Place, args: Serve, output: &Output) -> Result<Exit, Fa
     let mut stop = Stop::listen()?;
     let app =
         App::start(Setup { data: place.data.clone(), config, component: args.component, any_port: false }).await?;
-    let announced = announce(place, &app, args.print_link, &args.link_for, output).await;
-    if announced.is_ok() {
-        stop.wait().await;
-        output.note("stopping: calls and steps under way are finished first (once more Ctrl-C: at once)");
-    }
-    let orderly = tokio::select! {
-        () = app.stop() => true,
-        () = stop.wait() => false,
+    let ended = match announce(place, &app, args.print_link, &args.link_for, output).await {
+        Ok(()) => until_stopped(app, &mut stop, output).await,
+        Err(fail) => leave(app, &mut stop).await.and(Err(fail)),
     };
     ServerFile::remove(&place.data);
-    announced?;
-    if orderly {
-        Ok(Exit::Ok)
-    } else {
-        Err(Fail::refused("stopped_at_once", "stopped without waiting; the next start takes unfinished work up again"))
+    ended
+}
+
+/// Serves until it is told to stop, or until it cannot any more.
+async fn until_stopped(app: App, stop: &mut Stop, output: &Output) -> Result<Exit, Fail> {
+    let broken = tokio::select! {
+        () = stop.wait() => None,
+        part = app.broken() => Some(part),
+    };
+    if let Some(part) = broken {
+        tracing::error!("{part} has broken down: the server ends, and a new start repairs what it leaves");
+        // What still can come to its end does; what cannot must not hold it up.
+        let _ = tokio::time::timeout(BROKEN_GRACE, app.stop()).await;
+        let message = format!("{part} has broken down, and the log says why; start the server again");
+        return Err(Fail::broken(message));
+    }
+    output.note("stopping: calls and steps under way are finished first (once more Ctrl-C: at once)");
+    leave(app, stop).await
+}
+
+/// Stops in order, unless it is told once more.
+async fn leave(app: App, stop: &mut Stop) -> Result<Exit, Fail> {
+    tokio::select! {
+        () = app.stop() => Ok(Exit::Ok),
+        () = stop.wait() => {
+            Err(Fail::refused("stopped_at_once", "stopped without waiting; the next start takes unfinished work up again"))
+        }
     }
 }
 
@@ -113,5 +134,35 @@ impl Stop {
 impl From<StartError> for Fail {
     fn from(error: StartError) -> Self {
         Self::open(error.code(), error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::Color;
+    use crate::config::Config;
+
+    /// Breaks down the thread that drops it, if that is the database's writer.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert_ne!(std::thread::current().name(), Some("database-writer"), "on purpose");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_has_broken_down_ends_with_a_code_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::parse("[server]\nbind = \"127.0.0.1:0\"", "x").unwrap();
+        let setup = Setup { data: folder.path().to_owned(), config, component: None, any_port: false };
+        let app = App::start(setup).await.unwrap();
+        let (mut stop, output) = (Stop::listen().unwrap(), Output::new(true, Color::Never));
+        // Its caller is gone, so what it comes to is dropped by the writer.
+        drop(app.database().queue(|_| Ok(Bomb)));
+        let fail = until_stopped(app, &mut stop, &output).await.unwrap_err();
+        assert_eq!((fail.exit, fail.code.as_str()), (Exit::Broken, "server_broken"));
+        assert!(fail.message.contains("the database's writer"), "{}", fail.message);
     }
 }

@@ -104,15 +104,12 @@ pub(super) async fn agents(State(app): State<App>, caller: SignedIn) -> Json<Val
     Json(json!({ "agents": app.parts.agents.catalogue(caller.user()) }))
 }
 
-/// `GET /healthz`: that the server runs and its database answers. For anyone
-/// who reaches it, so it tells nothing else.
+/// `GET /healthz`: that the server can do its work. For anyone who reaches it,
+/// so it tells no more than what is wrong.
 pub(super) async fn health(State(app): State<App>) -> Response {
-    let users = app.parts.users.clone();
-    match super::calls::blocking(move || users.any_added()).await {
-        Ok(_) => Json(json!({ "status": "ok" })).into_response(),
-        Err(_) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", "The database does not answer.")
-            .retry(5)
-            .into_response(),
+    match app.parts.health.check().await {
+        Ok(()) => Json(json!({ "status": "ok" })).into_response(),
+        Err(why) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", why).retry(5).into_response(),
     }
 }
 

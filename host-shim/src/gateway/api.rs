@@ -81,6 +81,13 @@ impl TeamApi for Plugin {
     }
 }
 
+/// Whether the process can serve at all.
+#[async_trait]
+pub trait HealthApi: Send + Sync + 'static {
+    /// What is wrong, in a sentence for anybody.
+    async fn check(&self) -> Result<(), &'static str>;
+}
+
 /// Agents and conversations, as the gateway calls them. See [`BuiltinAgents`]
 /// for each method.
 #[async_trait]

@@ -163,7 +163,7 @@ mod tests {
         let token = users.add_token("ann", "x").await.unwrap();
         let identity = users.authenticate_token(&token.secret).await.unwrap();
         let signals = Signals::default();
-        let hub = Hub::start(&signals, 8);
+        let (hub, _life) = Hub::start(&signals, 8);
         let (_stop, stopping) = watch::channel(false);
         let mut live = Live {
             subscription: hub.subscribe("ann", None).unwrap(),

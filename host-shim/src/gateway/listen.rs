@@ -70,7 +70,7 @@ pub async fn serve(
     let local = listener.local_addr()?;
     check_bind(&Server { bind: local, ..server.clone() }, &parts.users)?;
     let (stopping, stopped) = watch::channel(false);
-    let routes = router(parts, server, limits.clone(), local, stopped.clone());
+    let (routes, passing_on) = router(parts, server, limits.clone(), local, stopped.clone());
     let places = Arc::new(Semaphore::new(server.max_connections as usize));
 
     let mut http = http1::Builder::new();
@@ -88,6 +88,7 @@ pub async fn serve(
         };
         let stream = tokio::select! {
             () = &mut stop => break,
+            () = passing_on.end() => anyhow::bail!("the task that passes changes on to streams has ended"),
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {

@@ -28,9 +28,10 @@ use tokio::sync::watch;
 
 use crate::config::Server;
 use crate::engine::Signals;
+use crate::life::Life;
 use crate::users::{Operator, Users};
 
-pub use api::{AgentsApi, TeamApi};
+pub use api::{AgentsApi, HealthApi, TeamApi};
 pub use listen::{BindError, check_bind, local_origin, serve};
 pub use problem::Problem;
 
@@ -47,6 +48,7 @@ pub struct Parts {
     pub users: Arc<Users>,
     pub signals: Arc<Signals>,
     pub operator: Arc<Operator>,
+    pub health: Arc<dyn HealthApi>,
 }
 
 /// Times and bounds of the gateway that are not configured. Tests change them.
@@ -101,11 +103,19 @@ struct Shared {
 type App = Arc<Shared>;
 
 /// The routes for a server that listens at `local`. Must be called inside the
-/// runtime: it starts the task that passes signals on to streams.
-fn router(parts: Parts, server: &Server, limits: Limits, local: SocketAddr, stopping: watch::Receiver<bool>) -> Router {
+/// runtime: it starts the task that passes signals on to streams, whose life
+/// is the second.
+fn router(
+    parts: Parts,
+    server: &Server,
+    limits: Limits,
+    local: SocketAddr,
+    stopping: watch::Receiver<bool>,
+) -> (Router, Life) {
+    let (hub, passing_on) = events::Hub::start(&parts.signals, server.max_streams_per_user as usize);
     let guard = guard::Guard::new(local, &server.public_origins);
     let app: App = Arc::new(Shared {
-        hub: events::Hub::start(&parts.signals, server.max_streams_per_user as usize),
+        hub,
         calls: calls::Calls::new(server.max_calls_per_user as usize, limits.queue_time),
         cookie: auth::Cookie::new(local.port(), &server.public_origins),
         assets: assets::Assets::default(),
@@ -120,7 +130,7 @@ fn router(parts: Parts, server: &Server, limits: Limits, local: SocketAddr, stop
         .route("/mentions", get(actions::mentions))
         .route("/tools", get(actions::tools));
     let extension = Router::new().route("/teams", get(assets::page)).route("/assets/{*path}", get(assets::asset));
-    Router::new()
+    let routes = Router::new()
         .nest(&format!("/api/plugins/{PLUGIN_ID}"), plugin)
         .nest(&format!("/workspace/extensions/{PLUGIN_ID}"), extension)
         .route("/api/agents", get(actions::agents))
@@ -143,5 +153,6 @@ fn router(parts: Parts, server: &Server, limits: Limits, local: SocketAddr, stop
         .method_not_allowed_fallback(problem::wrong_method)
         .layer(DefaultBodyLimit::disable()) // `json` bounds every body that is read, by its own answer
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::check))
-        .with_state(app)
+        .with_state(app);
+    (routes, passing_on)
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -30,6 +30,7 @@ pub(super) use readers::{ReadError, Snapshot};
 pub use schema::TooNew;
 
 use super::recent::Recent;
+use crate::life::{Life, life};
 use readers::Readers;
 use writer::{Closure, Fate, Job, Message, Writer};
 
@@ -115,6 +116,13 @@ pub struct Stats {
     pub failures: u64,
 }
 
+/// When the store last changed the file, and when it last refused to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastWrites {
+    pub done: Option<Instant>,
+    pub refused: Option<Instant>,
+}
+
 /// What the writer, the readers and the handle share.
 #[derive(Default)]
 struct Shared {
@@ -129,6 +137,7 @@ struct Shared {
     pages: AtomicU64,
     checkpoints: AtomicU64,
     failures: AtomicU64,
+    last: Mutex<LastWrites>,
     /// Whether the store refused the last write that would have changed the file.
     failing: AtomicBool,
     /// What the next commits shall meet.
@@ -155,12 +164,18 @@ impl Shared {
     /// The store itself refused a write.
     fn failed(&self) {
         self.failing.store(true, Ordering::SeqCst);
+        self.last().refused = Some(Instant::now());
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A write has changed the file.
     fn succeeded(&self) {
         self.failing.store(false, Ordering::SeqCst);
+        self.last().done = Some(Instant::now());
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastWrites> {
+        self.last.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     #[cfg(test)]
@@ -181,6 +196,7 @@ struct Handle {
     queue: Sender<Message>,
     readers: Arc<Readers>,
     shared: Arc<Shared>,
+    writer: Life,
     open: Mutex<Option<Open>>,
 }
 
@@ -223,9 +239,13 @@ impl Database {
         let readers = Arc::new(Readers::new(path.clone(), shared.clone()));
         let (queue, received) = mpsc::channel();
         let writer = Writer::new(conn, received, shared.clone())?;
-        let writer = std::thread::Builder::new().name("database-writer".into()).spawn(move || writer.serve())?;
+        let (living, life) = life();
+        let writer = std::thread::Builder::new().name("database-writer".into()).spawn(move || {
+            let _living = living;
+            writer.serve();
+        })?;
         let open = Mutex::new(Some(Open { writer, _lock: lock }));
-        Ok(Self { handle: Arc::new(Handle { path, queue, readers, shared, open }) })
+        Ok(Self { handle: Arc::new(Handle { path, queue, readers, shared, writer: life, open }) })
     }
 
     /// The file, with every link resolved.
@@ -321,6 +341,17 @@ impl Database {
     /// then asks by [`Self::probe`] first.
     pub fn last_write_failed(&self) -> bool {
         self.handle.shared.failing.load(Ordering::SeqCst)
+    }
+
+    /// When writes last went well and ill.
+    pub fn last_writes(&self) -> LastWrites {
+        *self.handle.shared.last()
+    }
+
+    /// The life of the writer's thread, which ends when the database is closed,
+    /// unless the writer itself has a fault: then nothing can be written.
+    pub fn writer(&self) -> &Life {
+        &self.handle.writer
     }
 
     /// Writes a row that means nothing: whether the store takes writes now.

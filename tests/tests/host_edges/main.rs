@@ -7,6 +7,7 @@
 mod client;
 mod direct;
 mod endpoint;
+mod health;
 mod names;
 #[path = "../program/mod.rs"]
 mod program;

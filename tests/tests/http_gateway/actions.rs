@@ -185,7 +185,7 @@ async fn a_call_has_its_place_before_anything_of_its_body_is_read() {
     let s = Server::start_with(|server, limits| {
         server.max_calls_per_user = 1;
         limits.queue_time = std::time::Duration::from_millis(20);
-        limits.body_time = std::time::Duration::from_secs(3600);
+        limits.body_time = std::time::Duration::from_secs(1);
     })
     .await;
     let token = s.token("ann").await;

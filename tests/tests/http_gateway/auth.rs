@@ -256,6 +256,9 @@ async fn sec_10_health_and_logs_hold_no_ids_and_no_secrets() {
     let s = Server::start().await;
     let health = s.get("/healthz").send().await;
     assert_eq!((health.status, health.json()), (200, json!({ "status": "ok" })));
+    *s.agents.ill.lock().unwrap() = Some("The disk is away.");
+    let health = s.get("/healthz").send().await;
+    assert_eq!((health.refusal(), &health.json()["detail"]), ((503, "unhealthy".into()), &json!("The disk is away.")));
 
     let token = s.token("ann").await;
     let link = s.users.sign_in_link("ann").await.unwrap();

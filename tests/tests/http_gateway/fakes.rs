@@ -11,7 +11,7 @@ use agent_teams_host::agents::runs::{
 use agent_teams_host::contract::{
     ActionDef, Asset, AssetInfo, CallError, Caller, ErrorKind, MentionHit, MentionMessage, Refusal, TeamRef, ToolDef,
 };
-use agent_teams_host::gateway::{AgentsApi, TeamApi};
+use agent_teams_host::gateway::{AgentsApi, HealthApi, TeamApi};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -143,6 +143,8 @@ pub struct FakeAgents {
     pub fail_post: Arc<Mutex<Option<RunError>>>,
     /// Whether every user has as many runs at work as may be.
     pub full: Arc<Mutex<bool>>,
+    /// What is wrong with the process.
+    pub ill: Arc<Mutex<Option<&'static str>>>,
 }
 
 impl FakeAgents {
@@ -219,6 +221,13 @@ impl AgentsApi for FakeAgents {
             None => thread.messages.push((post.message_id.clone(), post.text)),
         }
         Ok(Posted { thread: id, run: format!("run-{}", post.message_id) })
+    }
+}
+
+#[async_trait]
+impl HealthApi for FakeAgents {
+    async fn check(&self) -> Result<(), &'static str> {
+        self.ill.lock().unwrap().map_or(Ok(()), Err)
     }
 }
 

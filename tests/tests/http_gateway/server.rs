@@ -83,6 +83,7 @@ impl Server {
             users: users.clone(),
             signals: signals.clone(),
             operator: Arc::new(operator),
+            health: Arc::new(agents.clone()),
         };
         let (mut server, mut limits) = (Config::default().server, Limits::default());
         change(&mut server, &mut limits);

@@ -111,7 +111,7 @@ impl BuiltinAgents {
     /// Gives a run a task, unless the host is stopping: then `recover` of the
     /// next process does.
     pub(super) fn spawn(self: &Arc<Self>, run: &str, mut begin: Begin) {
-        let (signal, told) = watch::channel(Signal::Go);
+        let (signal, mut told) = watch::channel(Signal::Go);
         let (ending, done) = watch::channel(());
         {
             let mut live = self.live();
@@ -127,6 +127,7 @@ impl BuiltinAgents {
         let (agents, run) = (self.clone(), run.to_owned());
         tokio::spawn(async move {
             let _ending = ending;
+            let _place = if begin == Begin::Found { agents.recovered_place(&run, &mut told).await } else { None };
             loop {
                 let _place = match begin {
                     Begin::Found => agents.recovered_place(&run, &mut told.clone()).await,

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::{SignalEvent, Signals};
+use crate::life::{Life, life};
 
 /// Topics that one stream holds back before it says "anything may have changed".
 const MAX_PENDING: usize = 256;
@@ -55,12 +56,14 @@ struct Pending {
 
 impl Hub {
     /// Starts passing signals on; ends with the signals or when the hub is
-    /// dropped and another signal comes.
-    pub(in crate::gateway) fn start(signals: &Signals, per_owner: usize) -> Arc<Self> {
+    /// dropped and another signal comes. The second is the life of that task.
+    pub(in crate::gateway) fn start(signals: &Signals, per_owner: usize) -> (Arc<Self>, Life) {
+        let (living, life) = life();
         let hub = Arc::new(Self { per_owner, state: Mutex::default() });
         let weak = Arc::downgrade(&hub);
         let mut events = signals.subscribe();
         tokio::spawn(async move {
+            let _living = living;
             loop {
                 let event = events.recv().await;
                 let Some(hub) = weak.upgrade() else { return };
@@ -71,7 +74,7 @@ impl Hub {
                 }
             }
         });
-        hub
+        (hub, life)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

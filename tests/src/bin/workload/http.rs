@@ -8,7 +8,7 @@ use agent_teams_host::agents::builtin::{AgentCard, Conversation, Post, Posted, T
 use agent_teams_host::agents::runs::{Capability, RunError};
 use agent_teams_host::config::Config;
 use agent_teams_host::engine::SystemClock;
-use agent_teams_host::gateway::{self, AgentsApi};
+use agent_teams_host::gateway::{self, AgentsApi, HealthApi};
 use agent_teams_host::users::{Operator, Users};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
@@ -39,6 +39,16 @@ impl AgentsApi for Agents {
     }
     async fn post(&self, _user: &str, _post: Post) -> Result<Posted, RunError> {
         Err(RunError::Rejected("nobody reads it".into()))
+    }
+}
+
+/// Nobody asks.
+struct Healthy;
+
+#[async_trait]
+impl HealthApi for Healthy {
+    async fn check(&self) -> Result<(), &'static str> {
+        Ok(())
     }
 }
 
@@ -100,6 +110,7 @@ pub async fn http() -> Result<()> {
         users,
         signals: rig.signals.clone(),
         operator: Arc::new(Operator::generate()?.0),
+        health: Arc::new(Healthy),
     };
     let serving = tokio::spawn(async move {
         let stop = async { drop(stopped.await) };
