@@ -337,8 +337,8 @@ impl Database {
     }
 
     /// Whether the store refused the last write that would have changed the
-    /// file. Whoever is about to do something whose outcome must be written
-    /// then asks by [`Self::probe`] first.
+    /// file. Before anything expensive whose outcome must be written, find out
+    /// by [`Self::probe`] whether it still does.
     pub fn last_write_failed(&self) -> bool {
         self.handle.shared.failing.load(Ordering::SeqCst)
     }

@@ -50,7 +50,7 @@ pub struct Live {
 
 impl BuiltinAgents {
     /// Settles or continues every run that an earlier process left unfinished.
-    /// Runs that wait for an approval go on waiting. Harmless when repeated.
+    /// Runs that wait for an approval keep waiting. Harmless when repeated.
     pub async fn recover(self: &Arc<Self>) -> anyhow::Result<()> {
         for run in self.unattended().await? {
             self.spawn(&run, Begin::Found);

@@ -58,8 +58,8 @@ pub trait ToolHost: Send + Sync + 'static {
 
 /// Who may act at all; asked at each call.
 pub trait UserDirectory: Send + Sync + 'static {
-    /// An error: it cannot be told now. That is no reason to act, nor to say
-    /// that the user is disabled.
+    /// An error says that it is not known now: neither act for the user then,
+    /// nor treat the user as disabled.
     fn enabled(&self, user: &str) -> anyhow::Result<bool>;
 }
 

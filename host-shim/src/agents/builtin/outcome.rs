@@ -2,8 +2,8 @@
 //!
 //! An outcome is kept in memory until it is written, and written as often as it
 //! takes: while the disk is full, no model is asked again and no tool is called
-//! again. A write of which nobody knows whether it happened is repeated like
-//! any other, so each looks first whether its outcome is there already.
+//! again. A write that may have happened is repeated like any other, so each
+//! looks first whether what it would write is there already.
 
 use std::sync::Arc;
 use std::time::Duration;

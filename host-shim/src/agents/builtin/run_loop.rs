@@ -47,7 +47,8 @@ struct Leg {
     window: Option<usize>,
     pause: Duration,
     faults: u32,
-    /// A write has failed: the run may have ended by it, and nobody was told.
+    /// A write has failed. The run may have ended by it all the same, which is
+    /// then still to be announced.
     doubt: bool,
 }
 
@@ -174,7 +175,7 @@ impl BuiltinAgents {
                     leg.faults += 1;
                     tracing::error!(run, faults = leg.faults, "a step of a run failed: {error:#}");
                     if leg.faults >= MAX_FAULTS {
-                        pending = Some(Pending::failed("internal: the host could not go on with this run"));
+                        pending = Some(Pending::failed("internal: the host could not continue this run"));
                     }
                 }
             }
@@ -183,7 +184,7 @@ impl BuiltinAgents {
                 () = tokio::time::sleep(leg.pause) => {}
                 _ = signal.changed() => {}
             }
-            // Waiting is no working time.
+            // Waiting does not count as working time.
             leg.since += paused.elapsed();
             leg.pause = (leg.pause * 2).min(LONGEST_PAUSE);
         }

@@ -185,7 +185,7 @@ pub fn set_status(c: &Connection, run: &str, status: RunStatus) -> Sql<()> {
     Ok(())
 }
 
-/// A run that waited goes on: its work is begun once more.
+/// A run that waited is worked on again.
 pub fn set_going(c: &Connection, run: &str) -> Sql<()> {
     c.execute("UPDATE agent_runs SET status = 'running', attempts = 1 WHERE id = ?", [run])?;
     Ok(())

@@ -281,7 +281,7 @@ async fn a_call_that_may_have_happened_is_repeated_as_the_same_call_before_the_m
             ("send_member", 1) => fault("component_trapped"),
             ("send_member", 2) => fault("component_memory"),
             ("send_member", _) => Act::Do(Ok(r#"{"job":"one"}"#.into())),
-            // Of these the outcome is known, or repeating is no help.
+            // Here repeating does not help.
             (_, 4) => fault("call_waited_too_long"),
             _ => panic!("repeated"),
         }

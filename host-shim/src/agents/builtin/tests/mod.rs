@@ -226,7 +226,7 @@ impl World {
     }
 
     /// Holds the writer: what is written from now on waits until the answer is
-    /// told to go on, or is dropped.
+    /// used or dropped.
     pub async fn hold(&self) -> std::sync::mpsc::Sender<()> {
         let (go, wait) = std::sync::mpsc::channel();
         let (holding, held) = tokio::sync::oneshot::channel();

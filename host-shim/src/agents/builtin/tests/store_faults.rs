@@ -111,7 +111,7 @@ async fn a_model_is_asked_only_once_the_store_takes_writes_again() {
 }
 
 #[tokio::test]
-async fn an_end_that_was_written_without_anybody_knowing_is_told_all_the_same() {
+async fn an_end_whose_write_was_called_unknown_is_announced_all_the_same() {
     for act in [|| text("done"), || calls(&[("ask_clarification", r#"{"question":"Which?"}"#)])] {
         let dir = tempfile::tempdir().unwrap();
         let brain = move |_: &ModelRequest, db: &Database| {
@@ -126,7 +126,7 @@ async fn an_end_that_was_written_without_anybody_knowing_is_told_all_the_same() 
 }
 
 #[tokio::test]
-async fn what_was_written_without_anybody_knowing_is_not_written_again() {
+async fn an_outcome_that_was_written_is_not_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let w = World::open(dir.path(), vec![agent("a", "")], |_: &_| Act::Hang, fine);
     let run = w.begin("h1", "go").await;
