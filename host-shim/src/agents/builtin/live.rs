@@ -129,10 +129,6 @@ impl BuiltinAgents {
             let _ending = ending;
             let _place = if begin == Begin::Found { agents.recovered_place(&run, &mut told).await } else { None };
             loop {
-                let _place = match begin {
-                    Begin::Found => agents.recovered_place(&run, &mut told.clone()).await,
-                    Begin::Committed => None,
-                };
                 let work = tokio::spawn(agents.clone().drive(run.clone(), begin, told.clone()));
                 if work.await.is_err() {
                     tracing::error!(run, "the task of a run panicked");
