@@ -58,7 +58,6 @@ pub fn settle(world: &World) {
     let Some((owner, team, job)) = found else { return };
     let outcome = if world.chance(500) { Outcome::Failed } else { Outcome::Retry };
     let settle = Settle { team_id: team.clone(), job_id: job.id.clone(), outcome };
-    give_leave(world, &job.id, outcome);
     let reply = world.command(
         || format!("{} settles {} as {outcome:?}", if operator { "the operator" } else { &owner }, job.id),
         None,
@@ -115,19 +114,10 @@ pub fn cancel_job(world: &World, owner: &str, team: &str, job: &str) {
     nothing_stored(world, "cancel", &reply);
 }
 
-/// Whoever has a job tried again takes it upon himself that its agent may have
-/// done the work.
-fn give_leave(world: &World, job: &str, outcome: Outcome) {
-    if outcome == Outcome::Retry {
-        world.agents.borrow_mut().leave.insert(job.into());
-    }
-}
-
 /// The owner settles one job.
 pub fn settle_job(world: &World, owner: &str, team: &str, job: &str, retry: bool) {
     let outcome = if retry { Outcome::Retry } else { Outcome::Failed };
     let settle = Settle { team_id: team.into(), job_id: job.into(), outcome };
-    give_leave(world, job, outcome);
     let reply = world.command(
         || format!("{owner} settles {job} as {outcome:?}"),
         None,

@@ -45,6 +45,8 @@ pub struct Checker {
     slotless: BTreeSet<(TeamKey, u32)>,
     /// Runs that the host has named for some job.
     named: BTreeSet<String>,
+    /// Jobs that the last commit had tried again, by a person's leave.
+    pub retried: Vec<String>,
     /// Jobs that somebody has cancelled.
     cancelled: BTreeSet<(TeamKey, u32)>,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
@@ -80,6 +82,7 @@ impl Checker {
             limit: slots,
             slotless: BTreeSet::new(),
             named: BTreeSet::new(),
+            retried: Vec::new(),
             cancelled: BTreeSet::new(),
             accepted: BTreeSet::new(),
         }
@@ -264,8 +267,15 @@ impl Checker {
                 let stopped = before.as_ref().is_some_and(|b| b.phase.wait().is_some() && !b.phase.holds_slot());
                 let taken_over = before.is_none() && job.phase.holds_slot();
                 let place = (at.clone(), *n);
-                if matches!(job.phase, Phase::Cancelling { .. }) {
-                    self.cancelled.insert(place.clone());
+                let unknown = before.as_ref().is_some_and(|b| matches!(b.phase, Phase::Unknown { .. }));
+                if unknown && matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) {
+                    self.retried.push(job.id.clone());
+                }
+                match job.phase {
+                    Phase::Cancelling { .. } => drop(self.cancelled.insert(place.clone())),
+                    // Somebody wants it tried again.
+                    Phase::Starting | Phase::Resuming { .. } => drop(self.cancelled.remove(&place)),
+                    _ => {}
                 }
                 if !job.phase.holds_slot() {
                     self.slotless.remove(&place);
@@ -403,6 +413,10 @@ impl Checker {
         self.check_slot(at, before, job, agents)?;
         self.check_indexes(at, job, changes)?;
         self.check_answer(before, job, agents)?;
+        let goes_on = matches!(job.phase, Phase::Running { .. } | Phase::Waiting { .. } | Phase::Completed);
+        if goes_on && self.cancelled(at, n) {
+            return Err(format!("{id} was cancelled and is {}", job.phase.status()));
+        }
         if job.phase.finished() {
             self.check_ending(at, mirror, job, changes, agents)?;
         }
@@ -536,9 +550,10 @@ impl Checker {
             return Some(format!("the host is asked to run {} with something that was not frozen", job.id));
         }
         let nonce = mirror.team.as_ref().map_or("", |t| &t.nonce);
-        let own = matches!(job.phase, Phase::Resuming { .. })
-            || key == own_key(nonce, job)
-            || input.is_none_or(|i| i.answers.is_some());
+        let own = match &job.phase {
+            Phase::Resuming { answer, .. } => key == answer.key,
+            _ => key == own_key(nonce, job),
+        };
         (!own).then(|| format!("{} runs under a key that is not its own", job.id))
     }
 }

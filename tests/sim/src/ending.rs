@@ -22,7 +22,10 @@ impl Checker {
         let id = &job.id;
         let key = keys::TeamKeys::new(&at.0, &at.1).result(job.n);
         let stored = changes.iter().find(|(k, ..)| *k == key).and_then(|(_, _, new)| new.as_deref());
+        // A run may vanish after it was seen to end.
+        let lost = |run: &str| agents.vanished && agents.turn(&job.thread, run).is_none();
         match (&job.phase, stored, &job.result) {
+            (Phase::Completed, Some(_), Some(meta)) if lost(&meta.run) => {}
             (Phase::Completed, Some(answer), Some(meta)) => {
                 let Some(turn) = agents.turn(&job.thread, &meta.run) else {
                     return Err(format!("{id} has an answer of {}, which nobody knows", meta.run));

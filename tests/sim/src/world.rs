@@ -318,6 +318,11 @@ impl World {
         let (agents, connections, locks) = (self.agents.borrow(), self.connections.borrow(), self.locks.borrow());
         let scene = Scene { now: self.now(), agents: &agents, connections: &connections, locks: &locks };
         let seen = self.checker.borrow_mut().committed(changes, scene, planned.as_ref());
+        drop((agents, connections, locks));
+        // Whoever has a job tried again takes it upon himself that its agent may
+        // have done the work.
+        let retried = std::mem::take(&mut self.checker.borrow_mut().retried);
+        self.agents.borrow_mut().leave.extend(retried);
         if let Err(broken) = seen {
             self.violate(broken);
         }
