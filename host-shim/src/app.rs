@@ -20,8 +20,9 @@ use crate::agents::names::Known;
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
 use crate::engine::{self, Plugin, Signals, SystemClock};
-use crate::gateway::{self, BindError};
+use crate::gateway::{self, BindError, Listeners};
 use crate::life::life;
+use crate::local::{self, ServerFile};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
 use crate::users::{Operator, UserError, Users};
@@ -102,6 +103,7 @@ impl StartError {
 /// the next start repairs.
 pub struct App {
     first_start: bool,
+    data: PathBuf,
     users: Arc<Users>,
     operator: Arc<Operator>,
     plugin: Plugin,
@@ -172,7 +174,14 @@ impl App {
             listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
         let operator = Arc::new(Operator::in_folder(&data).map_err(StartError::Operator)?);
         let first_start = users.first_start().await?;
-        users.ensure_cli_token(&data).await?;
+        users.admit_cli(&data).await?;
+        let socket = local::Socket::listen(&data);
+        if let Err(error) = &socket {
+            tracing::warn!(
+                "commands on this machine reach the server with --server and a token only, since there can be no \
+                 socket in the data folder: {error}"
+            );
+        }
 
         // Both are listened to before anything can happen: runs that a crash
         // left behind may end while they are being recovered.
@@ -204,11 +213,30 @@ impl App {
                 let _living = living;
                 // A sender that is gone is a stop, too.
                 let stop = async { drop(stopped.await) };
-                gateway::serve(served, &server, gateway::Limits::default(), listener, stop).await
+                let listeners = Listeners { tcp: listener, socket: socket.ok() };
+                gateway::serve(served, &server, gateway::Limits::default(), listeners, stop).await
             }
         });
         let parts = Parts { worker: worker.life(), http: http_life, writer: db.writer().clone() };
-        Ok(Self { first_start, users, operator, plugin, agents, worker, server, address, stop_http, http, parts, db })
+        // From here on a command may be told that there is a server.
+        ServerFile { url: gateway::local_origin(&server, address), pid: std::process::id() }
+            .write(&data)
+            .map_err(|source| config::ConfigError::DataFolder { folder: data.display().to_string(), source })?;
+        Ok(Self {
+            first_start,
+            data,
+            users,
+            operator,
+            plugin,
+            agents,
+            worker,
+            server,
+            address,
+            stop_http,
+            http,
+            parts,
+            db,
+        })
     }
 
     /// Waits until a part breaks down without which the process cannot serve.
@@ -222,7 +250,10 @@ impl App {
     /// wait; last the database is released, so that another process can start.
     /// Every wait is bounded.
     pub async fn stop(self) {
-        let Self { users, operator, plugin, agents, worker, stop_http, http, db, .. } = self;
+        let Self { data, users, operator, plugin, agents, worker, stop_http, http, db, .. } = self;
+        if let Err(error) = local::leave(&data) {
+            tracing::warn!(%error, "what leads to this server stays in the data folder");
+        }
         let _ = stop_http.send(());
         worker.shutdown(WORKER_GRACE).await;
         // A run may sit in a tool call that waits for an event; it gets its
@@ -241,6 +272,7 @@ impl App {
             Err(error) => tracing::error!(%error, "the HTTP server broke down"),
         }
         operator.leave();
+        users.dismiss_cli();
         drop((users, plugin));
         close(db).await;
     }

@@ -11,6 +11,7 @@ pub mod contract;
 pub mod engine;
 pub mod gateway;
 mod life;
+mod local;
 mod outbound;
 pub mod storage;
 pub mod users;

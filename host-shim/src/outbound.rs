@@ -2,6 +2,7 @@
 //! line) its own server. Every HTTP client is made here.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use reqwest::{ClientBuilder, Url};
 
@@ -9,11 +10,21 @@ use reqwest::{ClientBuilder, Url};
 /// through a proxy, whatever the environment says: a proxy could not reach the
 /// same machine, and it must not see what was meant to stay on it.
 pub fn client_for(url: &Url) -> ClientBuilder {
+    let builder = builder();
+    if is_this_machine(url) { builder.no_proxy() } else { builder }
+}
+
+/// A client that reaches one socket of this machine, whatever the address of a
+/// request says.
+pub fn client_by(socket: &Path) -> ClientBuilder {
+    builder().unix_socket(socket.to_owned())
+}
+
+fn builder() -> ClientBuilder {
     // The one choice of cryptography for every TLS connection of the process.
     // It fails only where one was chosen before, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder();
-    if is_this_machine(url) { builder.no_proxy() } else { builder }
+    reqwest::Client::builder()
 }
 
 /// Whether the address names this machine itself. Only by its form: no name

@@ -8,11 +8,12 @@
 
 mod cli_token;
 mod operator;
+mod process_secret;
 mod secret;
 mod sessions;
 mod tokens;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
@@ -23,6 +24,7 @@ use crate::storage::database::Database;
 
 pub use cli_token::CLI_TOKEN_FILE;
 pub use operator::{OPERATOR_TOKEN_FILE, Operator};
+use process_secret::ProcessSecret;
 pub use sessions::{LINK_LIFETIME_MS, SESSION_LIFETIME_MS, Session, SignInLink};
 pub use tokens::{NewToken, Token};
 
@@ -55,8 +57,8 @@ pub enum UserError {
     BadLink,
     #[error("the user database cannot answer")]
     Database(#[source] anyhow::Error),
-    #[error("cannot write the token file {file}: {source}")]
-    TokenFile { file: String, source: std::io::Error },
+    #[error("{0:#}")]
+    TokenFile(anyhow::Error),
 }
 
 /// Why somebody is not let in.
@@ -103,6 +105,8 @@ pub struct User {
 pub struct Users {
     db: Database,
     clock: Arc<dyn Clock>,
+    /// The command line's secret of this process, if it serves.
+    cli: OnceLock<ProcessSecret>,
 }
 
 /// The first format of these tables. Later steps follow it; it is never edited.
@@ -149,7 +153,7 @@ impl Users {
             .map_err(anyhow::Error::from)
             .flatten()
             .map_err(UserError::Database)?;
-        Ok(Arc::new(Self { db, clock }))
+        Ok(Arc::new(Self { db, clock, cli: OnceLock::new() }))
     }
 
     /// Makes the user `local` if there is no user at all. True: it was made

@@ -43,7 +43,8 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE", env = "AGENT_TEAMS_CONFIG")]
     pub config: Option<PathBuf>,
     /// The running server [default: the one that serves the data folder].
-    /// Its token is read from AGENT_TEAMS_TOKEN, or from the data folder.
+    /// Its token is read from AGENT_TEAMS_TOKEN. The data folder's own server
+    /// needs none: it is reached by a socket in the folder, with a token there.
     #[arg(long, global = true, value_name = "URL", env = "AGENT_TEAMS_SERVER")]
     pub server: Option<String>,
     /// Print one JSON document (`watch`: one a line) and nothing else.

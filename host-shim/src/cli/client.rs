@@ -4,17 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Place;
 use super::fail::{Exit, Fail};
+use crate::local::{ServerFile, Socket};
 use crate::outbound;
 use crate::users::{CLI_TOKEN_FILE, OPERATOR_TOKEN_FILE};
 
-/// In the data folder: where its server listens. Written when it listens,
-/// taken away when it stops; a killed server leaves it behind.
-pub const SERVER_FILE: &str = "server.json";
 /// The base of the component's routes.
 pub const PLUGIN_PATH: &str = "/api/plugins/community.agent-teams";
 /// The variable that holds a token for `--server`.
@@ -22,40 +19,16 @@ const TOKEN_VARIABLE: &str = "AGENT_TEAMS_TOKEN";
 /// Some actions wait for a step of their team.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
-/// What `SERVER_FILE` holds.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ServerFile {
-    pub url: String,
-    pub pid: u32,
-}
-
-impl ServerFile {
-    pub fn write(&self, data: &Path) -> std::io::Result<()> {
-        let text = serde_json::to_string(self).map_err(std::io::Error::other)?;
-        let temporary = data.join(format!("{SERVER_FILE}.new"));
-        std::fs::write(&temporary, text + "\n")?;
-        std::fs::rename(&temporary, data.join(SERVER_FILE))
-    }
-
-    pub fn remove(data: &Path) {
-        let _ = std::fs::remove_file(data.join(SERVER_FILE));
-    }
-
-    /// Whether a server wrote it and did not take it away.
-    pub fn exists(data: &Path) -> bool {
-        Self::read(data).is_some()
-    }
-
-    fn read(data: &Path) -> Option<Self> {
-        serde_json::from_str(&std::fs::read_to_string(data.join(SERVER_FILE)).ok()?).ok()
-    }
-}
-
 /// A connection to one server as one user.
 pub struct Client {
     http: reqwest::Client,
+    /// What paths are put behind.
     base: String,
+    /// The server, as people know it.
+    name: String,
     token: String,
+    /// Its path may lead through what this holds open.
+    _socket: Option<Socket>,
 }
 
 /// Whether a lost answer may hide an effect.
@@ -68,24 +41,42 @@ enum Effect {
 impl Client {
     /// The server that was named, or the one of the data folder. Nothing is
     /// asked of it yet.
+    ///
+    /// The folder's own token is for the folder's own server alone; one that was
+    /// named gets the token of the environment.
     pub fn open(place: &Place) -> Result<Self, Fail> {
-        let base = match &place.server {
-            Some(url) => url.clone(),
-            None => match ServerFile::read(&place.data) {
-                Some(file) => file.url,
-                None => {
-                    return Err(Fail::unreachable(format!(
-                        "no server runs on the data folder {}; start one with `agent-teams serve`, or name one with --server",
-                        place.data.display()
-                    )));
-                }
-            },
-        };
-        let token = match std::env::var(TOKEN_VARIABLE) {
-            Ok(token) if !token.is_empty() => token,
-            _ => read_token(&place.data)?,
-        };
-        Self::new(&base, token.trim())
+        let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        match (&place.server, token) {
+            (Some(url), Some(token)) => Self::at(url, token.trim()),
+            (Some(url), None) => Err(Fail::open(
+                "no_token",
+                format!(
+                    "set {TOKEN_VARIABLE} to a token of the server {url} (`agent-teams tokens add` makes one there); \
+                     the token of the data folder is for the folder's own server, which is reached without --server"
+                ),
+            )),
+            (None, Some(token)) => Self::in_folder(&place.data, token.trim()),
+            (None, None) => Self::of_folder(&place.data),
+        }
+    }
+
+    /// The server of the data folder, as the local user.
+    pub fn of_folder(data: &Path) -> Result<Self, Fail> {
+        let file = data.join(CLI_TOKEN_FILE);
+        let token = std::fs::read_to_string(&file);
+        // Whether a server runs is the better news.
+        let client = Self::in_folder(data, token.as_deref().unwrap_or_default().trim())?;
+        match token {
+            Ok(_) => Ok(client),
+            Err(e) => Err(Fail::open(
+                "no_token",
+                format!(
+                    "cannot read the token {}: {e}; `agent-teams serve` writes it for the user `local`; others set \
+                     {TOKEN_VARIABLE}",
+                    file.display()
+                ),
+            )),
+        }
     }
 
     /// The server of the data folder, as its operator. A server that was named
@@ -96,33 +87,60 @@ impl Client {
                 "the operator's commands speak to the server of the data folder: leave out --server (and AGENT_TEAMS_SERVER)",
             ));
         }
-        let Some(server) = ServerFile::read(&place.data) else {
-            return Err(Fail::unreachable(format!("no server runs on the data folder {}", place.data.display())));
-        };
         let file = place.data.join(OPERATOR_TOKEN_FILE);
-        let token = std::fs::read_to_string(&file).map_err(|e| {
-            let why = "only who may read the data folder of the running server is its operator";
-            Fail::open("not_the_operator", format!("cannot read {}: {e}; {why}", file.display()))
-        })?;
-        Self::new(&server.url, token.trim())
+        let token = std::fs::read_to_string(&file);
+        let client = Self::in_folder(&place.data, token.as_deref().unwrap_or_default().trim())?;
+        match token {
+            Ok(_) => Ok(client),
+            Err(e) => {
+                let why = "only who may read the data folder of the running server is its operator";
+                Err(Fail::open("not_the_operator", format!("cannot read {}: {e}; {why}", file.display())))
+            }
+        }
+    }
+
+    /// The server of the data folder, by the socket in it, where no other
+    /// process can be in its place.
+    fn in_folder(data: &Path, token: &str) -> Result<Self, Fail> {
+        let folder = data.display();
+        let Some(server) = ServerFile::read(data) else {
+            return Err(Fail::unreachable(format!(
+                "no server runs on the data folder {folder}; start one with `agent-teams serve`, or name one with --server"
+            )));
+        };
+        let ServerFile { url, pid } = server;
+        let socket = Socket::of(data).map_err(|e| Fail::open("data_folder", format!("cannot open {folder}: {e}")))?;
+        if !socket.path().exists() {
+            return Err(Fail::unreachable(format!(
+                "the server of the data folder {folder} (process {pid}) has no socket in it; if it runs, name it with \
+                 --server {url} and set {TOKEN_VARIABLE} to a token of it"
+            )));
+        }
+        let http = Self::build(outbound::client_by(socket.path()))?;
+        let name = format!("of the data folder {folder} (process {pid}, {url})");
+        Ok(Self { http, base: "http://localhost".into(), name, token: token.to_owned(), _socket: Some(socket) })
     }
 
     /// A server by its address, with a token.
-    pub fn new(base: &str, token: &str) -> Result<Self, Fail> {
-        let base = base.trim_end_matches('/').to_owned();
+    fn at(address: &str, token: &str) -> Result<Self, Fail> {
+        let base = address.trim_end_matches('/').to_owned();
         let url = reqwest::Url::parse(&base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
             .ok_or_else(|| Fail::usage(format!("`{base}` is no address; give one such as http://127.0.0.1:8765")))?;
-        let builder = outbound::client_for(&url).connect_timeout(Duration::from_secs(5)).user_agent("agent-teams");
-        let http = builder.build().map_err(|e| Fail::open("http_client", e.to_string()))?;
-        Ok(Self { http, base, token: token.to_owned() })
+        let http = Self::build(outbound::client_for(&url))?;
+        Ok(Self { http, name: format!("at {base}"), base, token: token.to_owned(), _socket: None })
     }
 
-    pub fn base(&self) -> &str {
-        &self.base
+    fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Fail> {
+        let builder = builder.connect_timeout(Duration::from_secs(5)).user_agent("agent-teams");
+        builder.build().map_err(|e| Fail::open("http_client", e.to_string()))
     }
 
+    /// The server, as people know it: "at …" or "of the data folder …".
+    pub fn name(&self) -> &str {
+        &self.name
+    }
     /// An action that changes nothing.
     pub async fn read(&self, action: &str, payload: Value) -> Result<Value, Fail> {
         self.action(action, payload, Effect::None).await
@@ -178,12 +196,12 @@ impl Client {
     fn lost(&self, error: &reqwest::Error, effect: Effect) -> Fail {
         if error.is_connect() || error.is_builder() {
             return Fail::unreachable(format!(
-                "the server at {} cannot be reached; start it with `agent-teams serve`, or name another with --server",
-                self.base
+                "the server {} cannot be reached; start it with `agent-teams serve`, or name another with --server",
+                self.name
             ));
         }
         match effect {
-            Effect::None => Fail::unreachable(format!("the server at {} gave no whole answer; try again", self.base)),
+            Effect::None => Fail::unreachable(format!("the server {} gave no whole answer; try again", self.name)),
             Effect::Possible => Fail::unknown(
                 "the connection was lost before the answer came; look at the team before you repeat this, or repeat it with the same request id, which is safe",
             ),
@@ -215,17 +233,4 @@ fn explain(status: StatusCode) -> String {
         StatusCode::UNAUTHORIZED => "the server does not know this token; is it the server of this data folder?".into(),
         status => format!("the server answered with {status}"),
     }
-}
-
-fn read_token(data: &Path) -> Result<String, Fail> {
-    let file = data.join(CLI_TOKEN_FILE);
-    std::fs::read_to_string(&file).map_err(|e| {
-        Fail::open(
-            "no_token",
-            format!(
-                "cannot read the token {}: {e}; `agent-teams serve` writes it, or set {TOKEN_VARIABLE}",
-                file.display()
-            ),
-        )
-    })
 }

@@ -18,7 +18,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::client::{Client, ServerFile};
+use super::client::Client;
 use super::fail::{Exit, Fail};
 use super::find;
 use super::follow::Follow;
@@ -28,7 +28,6 @@ use super::send::working;
 use super::view;
 use crate::app::{App, Setup};
 use crate::config::{Config, FILE_NAME, prepare_data_folder};
-use crate::users::CLI_TOKEN_FILE;
 use owner::{CHECK, Decision, NOTE, Request};
 use story::Story;
 
@@ -60,22 +59,17 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
     starting.finish_and_clear();
     let app = app?;
     // Others can look on (`agent-teams watch`) while it runs.
-    let written = ServerFile { url: app.url(), pid: std::process::id() }.write(&data);
-    let result = match written {
-        Ok(()) => tokio::select! {
-            result = tokio::time::timeout(PATIENCE, show(&app, &data, output)) => {
-                result.unwrap_or_else(|_| Err(Fail::refused("demo_too_slow", "the demo did not come to its end in time")))
-            }
-            part = app.broken() => Err(Fail::broken(format!("{part} has broken down; run the demo again"))),
-            _ = tokio::signal::ctrl_c() => {
-                Err(Fail::refused("stopped", "stopped; run the demo again and it goes on where it was"))
-            }
-        },
-        Err(e) => Err(Fail::open("data_folder", format!("cannot write into the data folder: {e}"))),
+    let result = tokio::select! {
+        result = tokio::time::timeout(PATIENCE, show(&data, output)) => {
+            result.unwrap_or_else(|_| Err(Fail::refused("demo_too_slow", "the demo did not come to its end in time")))
+        }
+        part = app.broken() => Err(Fail::broken(format!("{part} has broken down; run the demo again"))),
+        _ = tokio::signal::ctrl_c() => {
+            Err(Fail::refused("stopped", "stopped; run the demo again and it goes on where it was"))
+        }
     };
     let page = app.page();
     app.stop().await;
-    ServerFile::remove(&data);
     Ok(report(output, &result?, &page, &data))
 }
 
@@ -102,10 +96,8 @@ struct End {
 }
 
 /// Makes the team, asks, decides, and shows what happens until all is done.
-async fn show(app: &App, data: &Path, output: &Output) -> Result<End, Fail> {
-    let token =
-        std::fs::read_to_string(data.join(CLI_TOKEN_FILE)).map_err(|e| Fail::open("no_token", e.to_string()))?;
-    let client = Client::new(&app.url(), token.trim())?;
+async fn show(data: &Path, output: &Output) -> Result<End, Fail> {
+    let client = Client::of_folder(data)?;
     let created = client
         .write(
             "create",

@@ -171,7 +171,7 @@ fn port(config: &Config) -> Result<((), String), String> {
 async fn server(place: &Place) -> Result<((), String), String> {
     let client = Client::open(place).map_err(|fail| fail.message)?;
     client.get("/api/me").await.map_err(|fail| fail.message)?;
-    Ok(((), format!("{} answers", client.base())))
+    Ok(((), format!("the server {} answers", client.name())))
 }
 
 /// Loads the component as the server does, with empty records.

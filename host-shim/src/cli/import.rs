@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use super::Place;
-use super::client::{Client, ServerFile};
+use super::client::Client;
 use super::fail::{Exit, Fail};
 use super::offline::open_database;
 use super::output::{Output, Tone, clean};
@@ -20,6 +20,7 @@ use crate::app;
 use crate::config::Config;
 use crate::contract::{CallError, Caller};
 use crate::engine::{Parts, Plugin, Signals, SystemClock};
+use crate::local::ServerFile;
 use crate::storage::SqliteStore;
 use crate::storage::database::Database;
 
@@ -150,7 +151,7 @@ impl Target {
     /// The server, if one was named or runs on the data folder; else the
     /// database itself.
     async fn open(place: &Place, component: Option<PathBuf>) -> Result<Self, Fail> {
-        if place.server.is_some() || ServerFile::exists(&place.data) {
+        if place.server.is_some() || ServerFile::read(&place.data).is_some() {
             let client = Client::open(place)?;
             match client.get("/api/me").await {
                 Ok(me) => {

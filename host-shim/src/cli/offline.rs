@@ -50,7 +50,7 @@ impl From<UserError> for Fail {
             UserError::NoToken(_) => ("no_token", Some("id")),
             UserError::BadLink => ("sign_in_link_invalid", None),
             UserError::Database(source) => return Self::open("database", format!("{source:#}")),
-            UserError::TokenFile { .. } => return Self::open("token_file", error.to_string()),
+            UserError::TokenFile(_) => return Self::open("token_file", error.to_string()),
         };
         Self { field: field.map(str::to_owned), ..Self::refused(code, error.to_string()) }
     }

@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::Place;
-use super::client::ServerFile;
 use super::fail::{Exit, Fail};
 use super::logs;
 use super::output::{Output, Tone};
@@ -44,12 +43,10 @@ pub async fn run(place: &Place, args: Serve, output: &Output) -> Result<Exit, Fa
     let mut stop = Stop::listen()?;
     let app =
         App::start(Setup { data: place.data.clone(), config, component: args.component, any_port: false }).await?;
-    let ended = match announce(place, &app, args.print_link, &args.link_for, output).await {
+    match announce(&app, args.print_link, &args.link_for, output).await {
         Ok(()) => until_stopped(app, &mut stop, output).await,
         Err(fail) => leave(app, &mut stop).await.and(Err(fail)),
-    };
-    ServerFile::remove(&place.data);
-    ended
+    }
 }
 
 /// Serves until it is told to stop, or until it cannot any more.
@@ -79,10 +76,7 @@ async fn leave(app: App, stop: &mut Stop) -> Result<Exit, Fail> {
     }
 }
 
-async fn announce(place: &Place, app: &App, print_link: bool, link_for: &str, output: &Output) -> Result<(), Fail> {
-    let file = ServerFile { url: app.url(), pid: std::process::id() };
-    file.write(&place.data)
-        .map_err(|e| Fail::open("data_folder", format!("cannot write into the data folder: {e}")))?;
+async fn announce(app: &App, print_link: bool, link_for: &str, output: &Output) -> Result<(), Fail> {
     let link = if app.first_start() || print_link { Some(app.users().sign_in_link(link_for).await?) } else { None };
     let address = link.as_ref().map(|link| link.address(&app.url()));
     if output.json {

@@ -4,7 +4,8 @@
 //! A page of another origin can make a browser send requests here; by its
 //! Origin (and by what the browser says about the site it came from) it is
 //! refused before anything is read. A name that an attacker points at this
-//! machine is refused by its Host.
+//! machine is refused by its Host. No browser reaches the socket in the data
+//! folder, so requests that come there are not asked.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::listen::BySocket;
 use super::{App, Problem};
 use crate::config::Origin;
 
@@ -96,7 +98,9 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
     // The pattern of the route, never the path: ids stay out of the log.
     let route = request.extensions().get::<MatchedPath>().map_or("-".to_owned(), |path| path.as_str().to_owned());
     let api = request.uri().path().starts_with("/api/");
-    let admitted = app.guard.admit(request.headers(), request.uri()).and_then(|()| {
+    let by_socket = request.extensions().get::<BySocket>().is_some();
+    let asked = if by_socket { Ok(()) } else { app.guard.admit(request.headers(), request.uri()) };
+    let admitted = asked.and_then(|()| {
         if api && caused_elsewhere(request.headers()) {
             Err(forbidden("origin_not_allowed", WRONG_ORIGIN))
         } else {

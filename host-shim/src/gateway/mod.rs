@@ -32,7 +32,7 @@ use crate::life::Life;
 use crate::users::{Operator, Users};
 
 pub use api::{AgentsApi, HealthApi, TeamApi};
-pub use listen::{BindError, check_bind, local_origin, serve};
+pub use listen::{BindError, Listeners, check_bind, local_origin, serve};
 pub use problem::Problem;
 
 /// The plugin's id in addresses.

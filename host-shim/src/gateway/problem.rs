@@ -213,7 +213,7 @@ impl From<UserError> for Problem {
                 )
             }
             UserError::Database(error) => AuthError::Database(error).into(),
-            UserError::TokenFile { .. } => Self::internal(),
+            UserError::TokenFile(_) => Self::internal(),
         }
     }
 }

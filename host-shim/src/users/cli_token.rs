@@ -1,61 +1,67 @@
-//! The token file of the data folder: how the command line of the same person
-//! on the same machine reaches the running server.
+//! The token in the data folder: how the command line of the same person on
+//! the same machine is the local user at the running server. It is made anew
+//! at each start and ends with the process, so one that was taken from a
+//! killed server opens nothing afterwards.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{LOCAL_USER, UserError, Users};
+use super::process_secret::ProcessSecret;
+use super::secret::Presented;
+use super::{AuthError, Identity, LOCAL_USER, UserDirectory, UserError, Users, Via, tokens};
 
 /// The token file's name in the data folder; its mode is 0600.
 pub const CLI_TOKEN_FILE: &str = "cli-token";
-/// The name under which its token is listed.
-const NAME: &str = "cli";
+/// What it begins with.
+const PREFIX: &str = "atc_";
+/// The name of the token that earlier versions stored and kept from one start
+/// to the next.
+const STORED_NAME: &str = "cli";
 
 impl Users {
-    /// Makes sure that the data folder holds a working token of the local
-    /// user, and answers with its path. A missing or spoilt file gets a new
-    /// token, and the old ones of this name end. With the local user gone or
-    /// disabled nothing is done and there is no path.
-    pub async fn ensure_cli_token(&self, data: &Path) -> Result<Option<PathBuf>, UserError> {
-        let usable = self.list()?.iter().any(|user| user.id == LOCAL_USER && user.enabled);
-        if !usable {
-            return Ok(None);
-        }
+    /// Writes a token of the local user into the data folder; once in a process.
+    /// With the local user gone or disabled there is none.
+    pub async fn admit_cli(&self, data: &Path) -> Result<(), UserError> {
         let file = data.join(CLI_TOKEN_FILE);
-        if let Ok(text) = std::fs::read_to_string(&file)
-            && self.authenticate_token(text.trim()).await.is_ok_and(|identity| identity.user == LOCAL_USER)
-        {
-            return Ok(Some(file));
+        self.revoke_stored(&file).await?;
+        if !self.enabled(LOCAL_USER).map_err(UserError::Database)? {
+            let _ = std::fs::remove_file(&file);
+            return Ok(());
         }
-        for old in self.tokens(Some(LOCAL_USER))? {
-            if old.name == NAME && old.revoked_at.is_none() {
-                self.revoke_token(&old.id).await?;
-            }
-        }
-        let token = self.add_token(LOCAL_USER, NAME).await?;
-        write_private(&file, &token.secret)
-            .map_err(|source| UserError::TokenFile { file: file.display().to_string(), source })?;
-        Ok(Some(file))
+        let secret = ProcessSecret::in_file(PREFIX, file).map_err(UserError::TokenFile)?;
+        let _ = self.cli.set(secret);
+        Ok(())
     }
-}
 
-/// Writes the file whole or not at all, readable by its owner alone from the
-/// first moment.
-pub(super) fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = file.with_extension("new");
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    /// Takes the token's file away when the process stops.
+    pub fn dismiss_cli(&self) {
+        if let Some(secret) = self.cli.get() {
+            secret.leave();
+        }
     }
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
+
+    /// Ends the token that an earlier version left in the folder.
+    async fn revoke_stored(&self, file: &Path) -> Result<(), UserError> {
+        let left = std::fs::read_to_string(file).unwrap_or_default();
+        let Some(left) = Presented::parse(tokens::PREFIX, left.trim()) else { return Ok(()) };
+        let stored = self.tokens(Some(LOCAL_USER))?;
+        match stored.iter().any(|token| token.id == left.id && token.name == STORED_NAME) {
+            true => self.revoke_token(left.id).await,
+            false => Ok(()),
+        }
     }
-    let mut handle = options.open(&temporary)?;
-    writeln!(handle, "{text}")?;
-    handle.sync_all()?;
-    std::fs::rename(&temporary, file)
+
+    /// Who presents this token. None: it is not of this kind.
+    pub(super) fn authenticate_cli(&self, text: &str) -> Option<Result<Identity, AuthError>> {
+        let secret = self.cli.get().filter(|secret| secret.admits(text))?;
+        Some(match self.enabled(LOCAL_USER) {
+            Ok(true) => Ok(Identity { user: LOCAL_USER.into(), via: Via::Token, id: secret.id().into() }),
+            Ok(false) => Err(AuthError::Disabled),
+            Err(error) => Err(AuthError::Database(error)),
+        })
+    }
+
+    /// Whether this caller was let in by the token in the folder.
+    pub(super) fn is_cli(&self, identity: &Identity) -> bool {
+        identity.via == Via::Token && self.cli.get().is_some_and(|secret| secret.id() == identity.id)
+    }
 }

@@ -212,27 +212,49 @@ async fn a_session_ends_by_sign_out_and_by_time() {
 }
 
 #[tokio::test]
-async fn the_command_lines_token_file_is_private_and_mended() {
+async fn the_command_lines_token_is_new_in_each_process_and_ends_with_it() {
     let f = fixture().await;
-    assert_eq!(f.users.ensure_cli_token(f.folder.path()).await.unwrap(), None);
-    f.users.first_start().await.unwrap();
-    let file = f.users.ensure_cli_token(f.folder.path()).await.unwrap().unwrap();
-    let first = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(f.users.authenticate_token(first.trim()).await.unwrap().user, LOCAL_USER);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    f.users.ensure_cli_token(f.folder.path()).await.unwrap();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
+    let file = f.folder.path().join(CLI_TOKEN_FILE);
+    f.users.admit_cli(f.folder.path()).await.unwrap();
+    assert!(!file.exists(), "without the local user there is none");
 
-    std::fs::write(&file, "spoilt").unwrap();
-    f.users.ensure_cli_token(f.folder.path()).await.unwrap();
+    f.users.first_start().await.unwrap();
+    f.users.admit_cli(f.folder.path()).await.unwrap();
+    let first = std::fs::read_to_string(&file).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let identity = f.users.authenticate_token(first.trim()).await.unwrap();
+    assert_eq!((identity.user.as_str(), identity.via), (LOCAL_USER, Via::Token));
+    assert!(f.users.still_valid(&identity).unwrap());
+    assert!(f.users.tokens(None).unwrap().is_empty(), "it is stored nowhere");
+    f.users.set_enabled(LOCAL_USER, false).await.unwrap();
+    assert!(matches!(f.users.authenticate_token(first.trim()).await, Err(AuthError::Disabled)));
+    assert!(!f.users.still_valid(&identity).unwrap());
+    f.users.set_enabled(LOCAL_USER, true).await.unwrap();
+
+    // The next process, after a kill.
+    let next = Users::open(f.users.db.clone(), f.clock.clone()).await.unwrap();
+    next.admit_cli(f.folder.path()).await.unwrap();
     let second = std::fs::read_to_string(&file).unwrap();
-    assert!(f.users.authenticate_token(second.trim()).await.is_ok());
-    assert!(matches!(f.users.authenticate_token(first.trim()).await, Err(AuthError::Unknown)));
-    assert_eq!(f.users.tokens(None).unwrap().iter().filter(|t| t.revoked_at.is_none()).count(), 1);
+    assert!(next.authenticate_token(second.trim()).await.is_ok());
+    assert!(matches!(next.authenticate_token(first.trim()).await, Err(AuthError::Unknown)));
+    assert!(!next.still_valid(&identity).unwrap());
+    f.users.dismiss_cli();
+    assert!(file.exists(), "the newer process's stays");
+    next.dismiss_cli();
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn the_token_that_an_earlier_version_left_is_ended() {
+    let f = fixture().await;
+    f.users.first_start().await.unwrap();
+    let left = f.users.add_token(LOCAL_USER, "cli").await.unwrap();
+    let own = f.users.add_token(LOCAL_USER, "cli").await.unwrap();
+    std::fs::write(f.folder.path().join(CLI_TOKEN_FILE), format!("{}\n", left.secret)).unwrap();
+    f.users.admit_cli(f.folder.path()).await.unwrap();
+    assert!(matches!(f.users.authenticate_token(&left.secret).await, Err(AuthError::Unknown)));
+    assert!(f.users.authenticate_token(&own.secret).await.is_ok(), "a person's own token of that name stays");
 }
 
 #[tokio::test]

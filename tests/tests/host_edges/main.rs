@@ -12,4 +12,5 @@ mod names;
 #[path = "../program/mod.rs"]
 mod program;
 mod proxy;
+mod stranger;
 mod turn;
