@@ -9,7 +9,7 @@
 //! - A failure or a panic of a step concerns its team alone: that team pauses,
 //!   longer each time, and the rest goes on. A plan is told which teams pause,
 //!   so that no other waits for them. The worker itself never ends before it is
-//!   shut down; whoever runs it watches its life.
+//!   shut down; the process watches its life.
 
 mod backoff;
 mod state;
