@@ -1,9 +1,9 @@
 //! How commands on the same machine reach the server of a data folder: by a
 //! socket in the folder itself.
 //!
-//! A port of the machine belongs to whoever binds it first: after a server was
-//! killed, a stranger could take its port and be handed the folder's secrets
-//! by the next command. Only who may write in the folder, which has mode 0700,
+//! A port of the machine belongs to the process that binds it first: after a
+//! server was killed, a stranger could take its port and be handed the folder's
+//! secrets by the next command. Only who may write in the folder, which has mode 0700,
 //! can make a socket there; the system itself checks that, at each connection.
 
 use std::fs::{File, Permissions};
@@ -45,8 +45,8 @@ impl Socket {
         &self.path
     }
 
-    /// Listens there. Whoever calls this holds the data folder, so a socket that
-    /// is there already was left by a process that was killed.
+    /// Listens there. The caller holds the data folder, so a socket that is there
+    /// already was left by a process that was killed.
     pub fn listen(data: &Path) -> io::Result<UnixListener> {
         remove(&data.join(SOCKET_FILE))?;
         let socket = Self::of(data)?;

@@ -1,6 +1,6 @@
 //! Names in the configuration that only the running host can check: tools and
-//! users. One that exists nowhere matches nothing, and nobody would notice: a
-//! misspelt tool under `approve` is a tool that runs without an approval.
+//! users. One that exists nowhere would match nothing, in silence: a misspelt tool
+//! under `approve` would be a tool that runs without an approval.
 
 use super::config::{AgentConfig, AgentsConfig, BUILTIN_TOOLS, ConfigError, EXTENSIONS, ModelConfig, fault};
 

@@ -167,8 +167,8 @@ impl Core {
 }
 
 /// Instances that may run at once: most for callers, some for the worker
-/// alone. Without them its plans and steps, and so everybody's jobs, would wait
-/// behind whoever calls most.
+/// alone. Without them its plans and steps, and so all users' jobs, would wait
+/// behind the user who calls most.
 struct Places {
     callers: Arc<Semaphore>,
     worker: Arc<Semaphore>,

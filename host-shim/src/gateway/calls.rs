@@ -53,8 +53,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Runs `work`. It goes on to its end if the client goes away: a command
-    /// that has committed must still tell whoever waits for it.
+    /// Runs `work`. It comes to its end also if the client goes away: a command
+    /// that has committed must still tell those who wait for it.
     pub(super) async fn run<T, E, F>(self, work: F) -> Result<T, Problem>
     where
         T: Send + 'static,

@@ -1,5 +1,5 @@
-//! Secrets that a serving process writes into its data folder, for whoever may
-//! read the folder. They are stored nowhere else, and end with the process.
+//! Secrets that a serving process writes into its data folder, for those who
+//! may read the folder. They are stored nowhere else, and end with the process.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

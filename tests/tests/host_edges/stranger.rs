@@ -1,5 +1,5 @@
-//! The secrets in the data folder go to its own server and to nobody else, also
-//! when somebody else has taken the server's port.
+//! The secrets in the data folder go to its own server alone, also when another
+//! process has taken the server's port.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -39,7 +39,7 @@ fn heard(stranger: &Mutex<Vec<u8>>) -> String {
 }
 
 #[test]
-fn whoever_takes_the_port_of_a_killed_server_is_told_nothing() {
+fn a_stranger_at_the_port_of_a_killed_server_is_told_nothing() {
     let folder = Folder::new();
     let server = folder.serve();
     let address = server.address();
@@ -48,12 +48,13 @@ fn whoever_takes_the_port_of_a_killed_server_is_told_nothing() {
     drop(server); // kill -9: everything that leads to it stays
     let stranger = stranger(address);
     for command in [&["teams", "list"][..], &["slots"], &["send", "T", "Ada", "private words"]] {
-        let refused = folder.json(command).refused(3);
+        let ended = folder.json(command);
+        assert_eq!(heard(&stranger), "", "{command:?}");
+        let refused = ended.refused(3);
         assert_eq!(refused["code"], "server_unreachable");
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains("agent-teams serve") && message.contains("process "), "{message}");
     }
-    assert_eq!(heard(&stranger), "");
 
     // The next start takes its place again, at another port.
     let server = folder.serve();

@@ -1,6 +1,6 @@
 //! Direct runs: those that a person begins by posting to a conversation. Jobs
-//! have slots; these have a bound for each user, so that nobody's posts take
-//! the models from everybody. It is counted in the tables, where a restart
+//! have slots; these have a bound for each user, so that one
+//! user's posts do not take the models from the others. It is counted in the tables, where a restart
 //! does not forget it.
 
 use std::collections::HashMap;

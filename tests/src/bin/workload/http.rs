@@ -42,7 +42,7 @@ impl AgentsApi for Agents {
     }
 }
 
-/// Nobody asks.
+/// The workload does not ask.
 struct Healthy;
 
 #[async_trait]
