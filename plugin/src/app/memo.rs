@@ -1,6 +1,8 @@
 //! Replies to mutating tool calls, kept in the commit of their effect, so that
 //! a call repeated after a crash is the same call.
 
+use alloc::boxed::Box;
+
 use serde_json::Value;
 
 use super::{Ctx, who};
@@ -13,7 +15,7 @@ pub enum Call {
     /// It was made before, with this reply.
     Again(Value),
     /// It is new. `during`: the job that the calling turn executes.
-    New { during: Option<Job> },
+    New { during: Option<Box<Job>> },
 }
 
 /// Whether this call was made before. The same call with other arguments is a
@@ -25,7 +27,8 @@ pub fn recall(ctx: Ctx, team: &TeamTx, me: &Member, digest: &str) -> Result<Call
         None => None,
     };
     let Some(memo) = known else {
-        return Ok(Call::New { during: who::executing(team, &me.thread, who::own_run(ctx, me))? });
+        let during = who::executing(team, &me.thread, who::own_run(ctx, me))?;
+        return Ok(Call::New { during: during.map(Box::new) });
     };
     if memo.digest != digest {
         return Err(Error::conflict(

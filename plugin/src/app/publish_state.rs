@@ -74,7 +74,7 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
                 ),
             ));
         }
-        let stamp = public_state::stamp(&me, during.as_ref(), now);
+        let stamp = public_state::stamp(&me, during.as_deref(), now);
         let record = StateEntry {
             v: V1,
             n: team.head.borrow().entries + 1,

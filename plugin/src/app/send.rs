@@ -1,5 +1,6 @@
 //! Ask a member for work: the owner's action and the members' tool.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -55,7 +56,7 @@ pub struct NewRequest {
     pub text: String,
     /// The job during whose turn it is made, from which it descends. Absent: it
     /// begins a chain.
-    pub during: Option<Job>,
+    pub during: Option<Box<Job>>,
 }
 
 pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
@@ -158,7 +159,7 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         .at("request_id")
         .with(json!({"job_id": job.id, "status": job.phase.status()})));
     }
-    let parent = new.during.as_ref();
+    let parent = new.during.as_deref();
     let root = match parent {
         None => None,
         Some(parent) => Some(extend_chain(team, parent, member)?),

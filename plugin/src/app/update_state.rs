@@ -55,7 +55,7 @@ pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
         };
         let entries = team.state()?;
         let known = entries.iter().find(|e| e.entry.id == update.entry_id).ok_or_else(public_state::no_entry)?;
-        let stamp = public_state::stamp(&me, during.as_ref(), now);
+        let stamp = public_state::stamp(&me, during.as_deref(), now);
         let facts = |updated: bool| [("updated", json!(updated)), ("conflict", json!(!updated))];
         match decide(&known.entry, update.expected_revision, &draft, update.status, &stamp) {
             Decision::Conflict => {

@@ -37,6 +37,8 @@ impl Count {
 }
 
 type Check = fn(&Path) -> Result<Count>;
+/// A check with what was chosen for it.
+type Chosen = Box<dyn Fn(&Path) -> Result<Count>>;
 
 /// In the order in which they run: what fails fast goes first.
 const CHECKS: &[(&str, Check)] = &[
@@ -96,10 +98,10 @@ fn main() -> ExitCode {
     let root = root.canonicalize().unwrap_or(root);
     let begun = Instant::now();
     let chosen = |choice: mutations::Choice| move |root: &Path| mutations::check(root, &choice);
-    let checks: Vec<(&str, Box<dyn Fn(&Path) -> Result<Count>>)> = match asked {
+    let checks: Vec<(&str, Chosen)> = match asked {
         Asked::Checks { long } => {
             let more = if long { LONG } else { &[] };
-            CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Box<dyn Fn(&Path) -> _>)).collect()
+            CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Chosen)).collect()
         }
         Asked::Mutations(choice) => vec![("mutations", Box::new(chosen(choice)))],
     };
