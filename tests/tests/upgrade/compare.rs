@@ -36,7 +36,8 @@ const OTHERWISE: [(&str, &str, &str, &[&str]); 11] = [
     ("eve", "Cancel not sent", "hold", &["cancelled"]),
     ("eve", "Cancel accepted", "hold", &["cancelled"]),
     ("eve", "Cancel at the start", "start", &["cancelled"]),
-    ("eve", "Unknown", "never-failed", &["failed"]),
+    // The host says that it was never admitted, unless it is settled first.
+    ("eve", "Unknown", "never-failed", &["failed", "completed"]),
     ("eve", "Unknown", "never-cancel", &["cancelled"]),
 ];
 
