@@ -36,9 +36,9 @@ const OTHERWISE: [(&str, &str, &str, &[&str]); 11] = [
     ("eve", "Cancel not sent", "hold", &["cancelled"]),
     ("eve", "Cancel accepted", "hold", &["cancelled"]),
     ("eve", "Cancel at the start", "start", &["cancelled"]),
-    // The host says that it was never admitted, unless it is settled first.
+    // The host says that they were never admitted, unless a person is faster.
     ("eve", "Unknown", "never-failed", &["failed", "completed"]),
-    ("eve", "Unknown", "never-cancel", &["cancelled"]),
+    ("eve", "Unknown", "never-cancel", &["cancelled", "completed"]),
 ];
 
 /// Whether everything in `old` is in `new`, which may say more.
