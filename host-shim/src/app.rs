@@ -6,7 +6,7 @@ mod health;
 mod tests;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
 use crate::engine::{self, Plugin, Signals, SystemClock};
 use crate::gateway::{self, BindError, Listeners};
-use crate::life::life;
+use crate::life::{Life, life};
 use crate::local::{self, ServerFile};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
@@ -111,8 +111,7 @@ pub struct App {
     worker: Worker,
     server: config::Server,
     address: SocketAddr,
-    stop_http: oneshot::Sender<()>,
-    http: JoinHandle<anyhow::Result<()>>,
+    http: Http,
     parts: Parts,
     db: Database,
 }
@@ -127,9 +126,12 @@ impl App {
             Ok(in_use) => StartError::InUse(in_use),
             Err(error) => StartError::Database(error),
         })?;
+        let data = setup.data.clone();
         let started = Self::start_on(db.clone(), setup).await;
         if started.is_err() {
-            // The data folder is free again before anyone hears of it.
+            // The data folder is free again before anyone hears of it, and
+            // nothing leads to a server that is not there.
+            let _ = local::leave(&data);
             close(db).await;
         }
         started
@@ -139,11 +141,10 @@ impl App {
         let Setup { data, mut config, component, any_port } = setup;
         let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
         let signals = Arc::new(Signals::default());
-        let store = SqliteStore::new(db.clone()).map_err(StartError::Database)?;
         let plugin = load(
             component,
             engine::Parts {
-                store: Arc::new(store),
+                store: Arc::new(SqliteStore::new(db.clone()).map_err(StartError::Database)?),
                 signals: signals.clone(),
                 settings: settings(&config),
                 clock: Arc::new(SystemClock),
@@ -152,36 +153,23 @@ impl App {
         )?;
         plugin.open().await.map_err(StartError::Open)?;
         check_names(&config, &plugin, &users).await?;
-
         let base = config.file.as_deref().and_then(|file| file.parent()).unwrap_or(&data).to_owned();
         config.agents.resolve_paths(&base);
-        let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
-        let directory: Arc<dyn UserDirectory> = users.clone();
-        let agents = BuiltinAgents::open(
-            db.clone(),
-            config.agents.clone(),
-            tools.clone(),
-            directory,
-            data.join(WORKSPACES_FOLDER),
-        )
-        .map_err(StartError::Agents)?;
-        let _ = tools.agents.set(Arc::downgrade(&agents));
+        let agents = open_agents(&db, &config, &plugin, &users, &data)?;
 
         // A start that fails uses nothing up: what can fail comes first, then
         // what happens once (the first user), and last the unfinished runs.
-        let listener = listen(&config.server, &users, any_port).await?;
+        let server = config.server.clone();
+        let listeners = listen(&server, &users, any_port, &data).await?;
         let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address: config.server.bind, source })?;
+            listeners.tcp.local_addr().map_err(|source| StartError::Listen { address: server.bind, source })?;
         let operator = Arc::new(Operator::in_folder(&data).map_err(StartError::Operator)?);
         let first_start = users.first_start().await?;
         users.admit_cli(&data).await?;
-        let socket = local::Socket::listen(&data);
-        if let Err(error) = &socket {
-            tracing::warn!(
-                "commands on this machine reach the server with --server and a token only, since there can be no \
-                 socket in the data folder: {error}"
-            );
-        }
+        // From here on a command may come; it is answered when all is ready.
+        ServerFile { url: gateway::local_origin(&server, address), pid: std::process::id() }
+            .write(&data)
+            .map_err(|source| config::ConfigError::DataFolder { folder: data.display().to_string(), source })?;
 
         // Both are listened to before anything can happen: runs that a crash
         // left behind may end while they are being recovered.
@@ -189,54 +177,22 @@ impl App {
         agents.recover().await.map_err(StartError::Agents)?;
         agents.supervise(RUNS_CHECKED);
 
-        let worker = Worker::start(
-            Arc::new(plugin.clone()),
-            ended,
-            changes,
-            (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users)),
-            worker::Options::default(),
+        let reconnect = (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users));
+        let worker = Worker::start(Arc::new(plugin.clone()), ended, changes, reconnect, worker::Options::default());
+        let http = Http::start(
+            gateway::Parts {
+                team: Arc::new(plugin.clone()),
+                agents: Arc::new(agents.clone()),
+                users: users.clone(),
+                signals: signals.clone(),
+                operator: operator.clone(),
+                health: Arc::new(Health::new(db.clone(), users.clone(), worker.life())),
+            },
+            server.clone(),
+            listeners,
         );
-        let served = gateway::Parts {
-            team: Arc::new(plugin.clone()),
-            agents: Arc::new(agents.clone()),
-            users: users.clone(),
-            signals: signals.clone(),
-            operator: operator.clone(),
-            health: Arc::new(Health::new(db.clone(), users.clone(), worker.life())),
-        };
-        let (living, http_life) = life();
-        let (stop_http, stopped) = oneshot::channel::<()>();
-        let server = config.server.clone();
-        let http = tokio::spawn({
-            let server = server.clone();
-            async move {
-                let _living = living;
-                // A sender that is gone is a stop, too.
-                let stop = async { drop(stopped.await) };
-                let listeners = Listeners { tcp: listener, socket: socket.ok() };
-                gateway::serve(served, &server, gateway::Limits::default(), listeners, stop).await
-            }
-        });
-        let parts = Parts { worker: worker.life(), http: http_life, writer: db.writer().clone() };
-        // From here on a command may be told that there is a server.
-        ServerFile { url: gateway::local_origin(&server, address), pid: std::process::id() }
-            .write(&data)
-            .map_err(|source| config::ConfigError::DataFolder { folder: data.display().to_string(), source })?;
-        Ok(Self {
-            first_start,
-            data,
-            users,
-            operator,
-            plugin,
-            agents,
-            worker,
-            server,
-            address,
-            stop_http,
-            http,
-            parts,
-            db,
-        })
+        let parts = Parts { worker: worker.life(), http: http.life.clone(), writer: db.writer().clone() };
+        Ok(Self { first_start, data, users, operator, plugin, agents, worker, server, address, http, parts, db })
     }
 
     /// Waits until a part breaks down without which the process cannot serve.
@@ -250,11 +206,11 @@ impl App {
     /// wait; last the database is released, so that another process can start.
     /// Every wait is bounded.
     pub async fn stop(self) {
-        let Self { data, users, operator, plugin, agents, worker, stop_http, http, db, .. } = self;
+        let Self { data, users, operator, plugin, agents, worker, http: Http { stop, task: http, .. }, db, .. } = self;
         if let Err(error) = local::leave(&data) {
             tracing::warn!(%error, "what leads to this server stays in the data folder");
         }
-        let _ = stop_http.send(());
+        let _ = stop.send(());
         worker.shutdown(WORKER_GRACE).await;
         // A run may sit in a tool call that waits for an event; it gets its
         // answer when the component closes, and what it did not finish is
@@ -324,8 +280,8 @@ async fn close(db: Database) {
 }
 
 /// Listens where the configuration says; with `any_port`, at a free port
-/// should that one be taken.
-async fn listen(server: &config::Server, users: &Users, any_port: bool) -> Result<TcpListener, StartError> {
+/// should that one be taken. And in the data folder.
+async fn listen(server: &config::Server, users: &Users, any_port: bool, data: &Path) -> Result<Listeners, StartError> {
     gateway::check_bind(server, users)?;
     let address = server.bind;
     let listener = match TcpListener::bind(address).await {
@@ -334,7 +290,53 @@ async fn listen(server: &config::Server, users: &Users, any_port: bool) -> Resul
         }
         other => other,
     };
-    listener.map_err(|source| StartError::Listen { address, source })
+    let tcp = listener.map_err(|source| StartError::Listen { address, source })?;
+    let socket = local::Socket::listen(data);
+    if let Err(error) = &socket {
+        tracing::warn!(
+            "commands on this machine reach the server with --server and a token only, since there can be no socket \
+             in the data folder: {error}"
+        );
+    }
+    Ok(Listeners { tcp, socket: socket.ok() })
+}
+
+/// The HTTP server's task.
+struct Http {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<anyhow::Result<()>>,
+    life: Life,
+}
+
+impl Http {
+    fn start(parts: gateway::Parts, server: config::Server, listeners: Listeners) -> Self {
+        let (living, life) = life();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let _living = living;
+            // A sender that is gone is a stop, too.
+            let stop = async { drop(stopped.await) };
+            gateway::serve(parts, &server, gateway::Limits::default(), listeners, stop).await
+        });
+        Self { stop, task, life }
+    }
+}
+
+/// The built-in agents, with the component's tools.
+fn open_agents(
+    db: &Database,
+    config: &Config,
+    plugin: &Plugin,
+    users: &Arc<Users>,
+    data: &Path,
+) -> Result<Arc<BuiltinAgents>, StartError> {
+    let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
+    let directory: Arc<dyn UserDirectory> = users.clone();
+    let workspaces = data.join(WORKSPACES_FOLDER);
+    let agents = BuiltinAgents::open(db.clone(), config.agents.clone(), tools.clone(), directory, workspaces)
+        .map_err(StartError::Agents)?;
+    let _ = tools.agents.set(Arc::downgrade(&agents));
+    Ok(agents)
 }
 
 /// What the component is told: the `[team]` part, and whether this host

@@ -26,7 +26,7 @@ async fn the_end_of_any_part_is_noticed_and_the_next_start_goes_on() {
 
     let app = start(folder.path()).await;
     assert_eq!(health(&app).await, 200);
-    app.http.abort();
+    app.http.task.abort();
     assert_eq!(app.broken().await, Part::Http);
     app.stop().await;
 
@@ -39,4 +39,18 @@ async fn the_end_of_any_part_is_noticed_and_the_next_start_goes_on() {
     let app = start(folder.path()).await;
     assert_eq!(health(&app).await, 200);
     app.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_that_fails_leaves_nothing_that_leads_to_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    // As a killed server left it.
+    drop(local::Socket::listen(folder.path()).unwrap());
+    ServerFile { url: "http://127.0.0.1:1".into(), pid: 1 }.write(folder.path()).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = Config::parse(&format!("[server]\nbind = \"{}\"", taken.local_addr().unwrap()), "x").unwrap();
+    let setup = Setup { data: folder.path().to_owned(), config, component: None, any_port: false };
+    assert_eq!(App::start(setup).await.err().unwrap().code(), "bind");
+    assert!(ServerFile::read(folder.path()).is_none());
+    assert!(!local::Socket::of(folder.path()).unwrap().path().exists());
 }
