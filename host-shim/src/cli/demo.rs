@@ -65,7 +65,7 @@ pub async fn run(place: &Place, data_given: bool, _args: Demo, output: &Output) 
         }
         part = app.broken() => Err(Fail::broken(format!("{part} has broken down; run the demo again"))),
         _ = tokio::signal::ctrl_c() => {
-            Err(Fail::refused("stopped", "stopped; run the demo again and it goes on where it was"))
+            Err(Fail::refused("stopped", "stopped; run the demo again and it continues where it stopped"))
         }
     };
     let page = app.page();

@@ -191,7 +191,7 @@ impl Reader<'_> {
                 Problem::invalid("too_many_members", detail, field)
             }
             None if has_unpaired_surrogate(text) => {
-                let detail = "Text holds an unpaired surrogate escape, which is no character; send valid Unicode.";
+                let detail = "Text holds an unpaired surrogate escape, which is not a character; send valid Unicode.";
                 Problem::invalid("invalid_unicode", detail, field)
             }
             None => {

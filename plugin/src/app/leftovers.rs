@@ -100,7 +100,7 @@ fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Option<String>>
     }
     let mut last: Option<(u64, String)> = None;
     for (key, value) in db.scan_prefix(&keys::rans(s.owner, &planned.thread), RUNS)? {
-        // What cannot be read holds nobody else up.
+        // A record that cannot be read holds up no other work.
         let Some((team, n)) = readable(parse::<(String, u32)>(&key, &value))? else { continue };
         let job = readable(db.get::<Job>(&keys::TeamKeys::new(s.owner, &team).job(n)))?.flatten();
         let Some(job) = job else { continue };

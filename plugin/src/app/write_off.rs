@@ -32,7 +32,7 @@ pub fn job(ctx: Ctx, team: &str, id: &str, error: &Error) -> Result<Value> {
         let Some(remains) = n.map(|n| remains(db, owner, team, n)).transpose()?.flatten() else {
             return Err(error.clone());
         };
-        // Something else is damaged: the job itself is no loss.
+        // Something else is damaged; the job itself can be read.
         if TeamTx::load(db, owner, team).is_ok_and(|team| team.job(remains.n).is_ok()) {
             return Err(error.clone());
         }

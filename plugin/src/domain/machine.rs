@@ -50,9 +50,10 @@ pub fn step(phase: &Phase, event: Event) -> Option<Phase> {
         (P::Starting, E::NotAdmitted) => P::Queued,
         (P::Resuming { run, answer }, E::NotAdmitted) => P::Answered { run, answer },
         // Only a run that was never named can turn out not to exist.
-        (P::Unknown { run: None, answer: None, cancel: false, .. }, E::NotAdmitted) => P::Queued,
+        // It is still frozen: the same bytes are sent under the same key.
+        (P::Unknown { run: None, answer: None, cancel: false, .. }, E::NotAdmitted) => P::Starting,
         (P::Unknown { run: None, answer: Some(answer), cancel: false, .. }, E::NotAdmitted) => {
-            P::Answered { run: asker(&answer, None), answer }
+            P::Resuming { run: asker(&answer, None), answer }
         }
         (P::Resuming { run, answer }, E::AnswerRefused) => P::Waiting { run, wait: answer.wait },
 

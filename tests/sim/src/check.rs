@@ -268,7 +268,9 @@ impl Checker {
                 let taken_over = before.is_none() && job.phase.holds_slot();
                 let place = (at.clone(), *n);
                 let unknown = before.as_ref().is_some_and(|b| matches!(b.phase, Phase::Unknown { .. }));
-                if unknown && matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) {
+                // Without a reason to wait, it was a person who had it tried again; with
+                // one, the host has said that nothing was admitted.
+                if unknown && job.hold.is_none() && matches!(job.phase, Phase::Starting | Phase::Resuming { .. }) {
                     self.retried.push(job.id.clone());
                 }
                 match job.phase {

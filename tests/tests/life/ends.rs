@@ -24,7 +24,7 @@ both!(
     a_lost_answer_is_never_called_cancelled_while_its_run_may_live,
     a_cancel_that_became_unknown_stays_a_cancel,
     an_answer_is_sent_again_as_the_answer,
-    a_start_that_was_never_admitted_goes_back_to_the_queue,
+    a_start_that_was_never_admitted_is_sent_as_it_was,
     a_cancel_that_the_host_never_carries_out_can_be_settled,
     what_a_disconnected_team_has_under_way_can_be_settled,
     a_missing_agent_takes_down_its_own_member_alone,
@@ -363,7 +363,7 @@ fn an_answer_is_sent_again_as_the_answer(w: World) {
     }
 }
 
-fn a_start_that_was_never_admitted_goes_back_to_the_queue(w: World) {
+fn a_start_that_was_never_admitted_is_sent_as_it_was(w: World) {
     let team = w.team("ann", &["ada", "bo"]);
     let job = w.send(&team, 0, "r");
     w.double.fault(Method::Start, None, 1, Effect::timed_out());
@@ -371,12 +371,18 @@ fn a_start_that_was_never_admitted_goes_back_to_the_queue(w: World) {
     w.work();
     w.later(2_000);
     assert_eq!(w.status(&team, &job), "unknown");
+    // Everybody's context has changed, and the frozen input has not.
+    w.send(&team, 1, "other");
     // The host's keys are durable: what it does not know was never admitted.
     for _ in 0..3 {
         w.later(60_000);
     }
     assert_eq!(w.status(&team, &job), "completed");
     assert_eq!(w.runs(&team, 0), 1);
+    let starts: Vec<_> =
+        w.double.calls().into_iter().filter(|c| c.method == Method::Start && c.thread == team.thread(0)).collect();
+    assert_eq!(starts.len(), 2);
+    assert_eq!((&starts[0].key, &starts[0].input), (&starts[1].key, &starts[1].input));
 }
 
 fn a_cancel_that_the_host_never_carries_out_can_be_settled(w: World) {
