@@ -178,13 +178,14 @@ fn changed() -> Failure {
     }
 }
 
-/// Whether this job may start now: it is the first of its conversation, the
-/// slot that was planned for it is free, and whoever stands before its owner
-/// in the round has a slot of its own in the same plan. So steps of one plan
+/// Whether this job may start now: it is the first of its conversation and was
+/// not tried since the plan was made, the slot that was planned for it is free,
+/// and every owner before its own in the round has a slot in the same plan. So steps of one plan
 /// may run in any order, and a plan that is out of date passes nobody over.
 fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> {
     let taken = db.get_text(&keys::slot(planned.slot))?.is_some();
-    if taken || !worklist::is_head(db, s.owner, s.team, job)? {
+    let head = worklist::head(db, s.owner, s.team, job)?;
+    if taken || head.is_none_or(|work| work.next_at != planned.due) {
         return Ok(false);
     }
     let round = round(db, s)?;

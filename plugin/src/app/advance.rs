@@ -43,6 +43,9 @@ pub struct Admission {
     pub job: u32,
     /// Its conversation.
     pub thread: String,
+    /// Since when it may try, as the plan read it: a job that has been tried
+    /// since then is planned anew.
+    pub due: u64,
     /// The slot that was planned for it.
     pub slot: u32,
     /// Owners that were planned before this one, each with a slot of its own in

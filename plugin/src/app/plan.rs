@@ -68,11 +68,12 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
         let full = chosen.len() == many;
         for chosen in chosen {
             let Some(slot) = slots.take(&chosen) else { break };
-            let admission = Admission { job: chosen.job, thread: chosen.thread, slot, after: after.clone() };
-            if !after.iter().any(|(owner, _)| *owner == chosen.owner) {
-                after.push((chosen.owner.clone(), slot));
+            let Candidate { owner, team, thread, job, due, .. } = chosen;
+            let admission = Admission { job, thread, due, slot, after: after.clone() };
+            if !after.iter().any(|(before, _)| *before == owner) {
+                after.push((owner.clone(), slot));
             }
-            permits.entry((chosen.owner, chosen.team)).or_default().admit.push(admission);
+            permits.entry((owner, team)).or_default().admit.push(admission);
         }
         let mut steps = Vec::with_capacity(permits.len());
         for ((owner, team), mut permit) in permits {
@@ -127,6 +128,7 @@ impl Due {
                     thread: thread.clone(),
                     job: work.job,
                     since: work.since,
+                    due: work.next_at,
                 }),
                 Need::Host if due => found.looks.push(Look::new(team, work)),
                 // Somebody may have answered in the conversation itself.

@@ -65,9 +65,10 @@ pub fn first(db: &Db, owner: &str, thread: &str) -> Result<Option<Result<Work>>>
     Ok(found.first().map(|(key, value)| parse(key, value)))
 }
 
-/// Whether the job is the first unfinished one of its conversation.
-pub fn is_head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<bool> {
-    Ok(matches!(first(db, owner, &job.thread)?, Some(Ok(work)) if work.team == team && work.job == job.n))
+/// The job's entry, if it is the first unfinished one of its conversation.
+pub fn head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<Option<Work>> {
+    let first = first(db, owner, &job.thread)?.and_then(Result::ok);
+    Ok(first.filter(|work| work.team == team && work.job == job.n))
 }
 
 /// Whether an owner has a job that could start now, in a team that does not

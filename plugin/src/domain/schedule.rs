@@ -21,6 +21,8 @@ pub struct Candidate {
     pub job: u32,
     /// When it asked, in milliseconds; older ones go first within an owner.
     pub since: u64,
+    /// Since when it may try; changes with each attempt.
+    pub due: u64,
 }
 
 /// The round with those who have nothing left dropped and new owners at the
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     fn c(owner: &str, job: u32) -> Candidate {
-        Candidate { owner: owner.into(), team: "t".into(), thread: "th".into(), job, since: u64::from(job) }
+        Candidate { owner: owner.into(), team: "t".into(), thread: "th".into(), job, since: u64::from(job), due: 0 }
     }
 
     #[test]
