@@ -55,7 +55,8 @@ enum Tried {
 pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
     let timed = Timed::new(s.host, s.runs);
     let s = &Step { runs: &timed, ..*s };
-    let seen = leftovers::end(s, planned, s.runs.state(&planned.thread, None))?;
+    let seen = connect::agent_is_back(s, planned, s.runs.state(&planned.thread, None))?;
+    let seen = leftovers::end(s, planned, seen)?;
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;

@@ -8,11 +8,13 @@ use alloc::vec::Vec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::advance::{Admission, Step};
+use super::leftovers::State;
 use super::{Ctx, adopt, get, topic};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::host::{Host, RunError, Runs};
-use crate::store::records::{Disconnect, Gone};
+use crate::store::records::{Disconnect, Gone, Member, Team};
 use crate::store::{TeamTx, commit_lock, read, step_lock, stored, transact};
 
 /// Connects a team again, so that its work goes on. Harmless when repeated.
@@ -47,8 +49,8 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     })?;
     let mut gone = Vec::new();
     for member in &record.members {
-        let title = format!("{} · {}", record.name, member.name);
-        let Err(error) = runs.create_thread(&member.thread, &member.agent, &title) else { continue };
+        let made = runs.create_thread(&member.thread, &member.agent, &title(&record, member));
+        let Err(error) = made else { continue };
         let refusal = refuse(&error, &member.name, &member.agent);
         if ready && matches!(error, RunError::Rejected(_)) {
             gone.push(Gone { member: member.id.clone(), message: refusal.message });
@@ -90,6 +92,25 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     adopt::interrupts(host, owner, team, runs)
 }
 
+/// Creates the conversation of a member whose agent was gone when the team was
+/// connected: a reconnect would leave it out again for as long as the agent is.
+pub fn agent_is_back(s: &Step, planned: &Admission, seen: State) -> Result<State> {
+    if !matches!(seen, Err(RunError::NotFound(_))) {
+        return Ok(seen);
+    }
+    let member = read(s.host, |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let gone = |id: &str| team.head.borrow().gone.iter().any(|gone| gone.member == id);
+        let member = team.team.members.iter().find(|m| m.thread == planned.thread && gone(&m.id));
+        Ok(member.map(|member| (member.agent.clone(), title(&team.team, member))))
+    })?;
+    let Some((agent, title)) = member else { return Ok(seen) };
+    match s.runs.create_thread(&planned.thread, &agent, &title) {
+        Ok(()) => Ok(seen),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
 /// Takes a team's capability away and stores why, for people and for a host
 /// that reconnects by itself after a growing pause.
 pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Result<()> {
@@ -113,6 +134,11 @@ pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Re
     })?;
     host.publish(owner, &topic(team), revision);
     Ok(())
+}
+
+/// What a member's conversation is called.
+fn title(team: &Team, member: &Member) -> String {
+    format!("{} · {}", team.name, member.name)
 }
 
 /// The refusal that a failed conversation means for the whole connect.

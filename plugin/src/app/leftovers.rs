@@ -2,6 +2,7 @@
 //! job, since a person settled it, or interrupts that no job waits for. Nothing
 //! else would ever end them, and the conversation would take no other work.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,10 +15,11 @@ use crate::host::{Level, RunError, ThreadState};
 use crate::store::records::{Job, Outlived};
 use crate::store::{Db, keys, parse, read, readable, transact};
 
-type State = core::result::Result<ThreadState, RunError>;
+/// What the host says of a conversation.
+pub type State = core::result::Result<ThreadState, RunError>;
 
 /// Runs of one conversation that are looked at. A run leaves an entry for as
-/// long as its team exists; the newest ended job is the one that counts.
+/// long as its team exists.
 const RUNS: u32 = 1_000;
 
 /// Ends what is left in the conversation in which this job wants to start.
@@ -30,7 +32,7 @@ pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
     }
     let (settled, known) = read(s.host, |db| {
         let known = match &state.active_run {
-            Some(run) => of_an_ended_job(db, s.owner, thread, run)?,
+            Some(run) => of_an_ended_job(db, s.owner, thread, run)?.into_iter().collect(),
             None => interrupted(db, s, planned)?,
         };
         Ok((who::outlived(db, s.owner, thread)?, known))
@@ -89,27 +91,27 @@ fn of_an_ended_job(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Opti
     Ok(job.is_none_or(|job| job.phase.finished()).then(|| run.into()))
 }
 
-/// The run that stopped at the open interrupts, if its job was cancelled while
-/// it waited, as format 1 did without asking the host: of those in this
-/// conversation the last, since nothing has run there after it.
-fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Option<String>> {
+/// The runs that may have stopped at the open interrupts: those of jobs that
+/// ended without an answer, of each team the last, since its jobs run in this
+/// conversation in the order of their numbers. (Times do not tell: clocks are
+/// set back.)
+fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
     let this: Option<Job> = db.get(&keys::TeamKeys::new(s.owner, s.team).job(planned.job))?;
     // An answer is for interrupts of its own job.
     if this.is_none_or(|job| job.phase != Phase::Queued) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let mut last: Option<(u64, String)> = None;
+    let mut last: BTreeMap<String, (u32, String)> = BTreeMap::new();
     for (key, value) in db.scan_prefix(&keys::rans(s.owner, &planned.thread), RUNS)? {
         // A record that cannot be read holds up no other work.
         let Some((team, n)) = readable(parse::<(String, u32)>(&key, &value))? else { continue };
         let job = readable(db.get::<Job>(&keys::TeamKeys::new(s.owner, &team).job(n)))?.flatten();
         let Some(job) = job else { continue };
-        let at = job.completed_at.unwrap_or(0);
         if let (Phase::Cancelled | Phase::Failed, Some(run)) = (&job.phase, job.ended_run)
-            && last.as_ref().is_none_or(|(newest, _)| at > *newest)
+            && last.get(&team).is_none_or(|(newest, _)| n > *newest)
         {
-            last = Some((at, run));
+            last.insert(team, (n, run));
         }
     }
-    Ok(last.map(|(_, run)| run))
+    Ok(last.into_values().map(|(_, run)| run).collect())
 }

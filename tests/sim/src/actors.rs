@@ -170,6 +170,11 @@ fn send_it(world: &World, owner: &str, send: &Send) {
     nothing_stored(world, "send", &reply);
     if let Some(Ok(reply)) = &reply {
         accepted(world, owner, &send.team_id, &reply["job"]["id"]);
+        let what = format!("{}: {}", send.member_id, send.text);
+        let checked = world.checker.borrow_mut().requested(owner, &send.team_id, &send.request_id, what);
+        if let Err(broken) = checked {
+            world.violate(broken);
+        }
     }
 }
 

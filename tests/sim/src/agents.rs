@@ -178,8 +178,11 @@ impl Agents {
             None => format!("input of {}", job.as_deref().unwrap_or_default()),
             Some(question) => format!("answer to {question}"),
         };
-        let again = self.forgotten.remove(&(id.to_string(), key.to_string()));
-        if !again || !self.leave.remove(job.as_deref().unwrap_or_default()) {
+        // What the earlier plugin had sent under its job's id is started anew.
+        let job = job.unwrap_or_default();
+        let mut forgot = |key: &str| self.forgotten.remove(&(id.to_string(), key.to_string()));
+        let again = forgot(key) || forgot(&job);
+        if !again || !self.leave.remove(&job) {
             *self.admitted.entry(what).or_default() += 1;
         }
         self.get(owner, id, &run).map(|run| (run, true))

@@ -114,6 +114,22 @@ pub fn cancel_job(world: &World, owner: &str, team: &str, job: &str) {
     nothing_stored(world, "cancel", &reply);
 }
 
+/// The owner cancels the job of a conversation about which the host is being
+/// asked.
+pub fn cancel_meanwhile(world: &World, owner: &str, thread: &str) {
+    if world.knobs.reenter == 0 || !world.fault(20) {
+        return;
+    }
+    let found = {
+        let checker = world.checker.borrow();
+        let job = checker.executing(owner, thread);
+        job.and_then(|job| checker.job(owner, &job).map(|((_, team), job)| (team.clone(), job.id.clone())))
+    };
+    if let Some((team, job)) = found {
+        cancel_job(world, owner, &team, &job);
+    }
+}
+
 /// The owner settles one job.
 pub fn settle_job(world: &World, owner: &str, team: &str, job: &str, retry: bool) {
     let outcome = if retry { Outcome::Retry } else { Outcome::Failed };

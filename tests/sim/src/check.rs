@@ -51,6 +51,8 @@ pub struct Checker {
     cancelled: BTreeSet<(TeamKey, u32)>,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
+    /// What was asked under each request id: owner, team, nonce, id.
+    requests: BTreeMap<[String; 4], String>,
 }
 
 pub type Check = Result<(), String>;
@@ -85,6 +87,7 @@ impl Checker {
             retried: Vec::new(),
             cancelled: BTreeSet::new(),
             accepted: BTreeSet::new(),
+            requests: BTreeMap::new(),
         }
     }
 
@@ -120,6 +123,18 @@ impl Checker {
         let nonce = mirror.team.as_ref().map(|t| t.nonce.clone()).unwrap_or_default();
         self.accepted.insert((owner.into(), team.into(), nonce, job.into()));
         Ok(())
+    }
+
+    /// A request was accepted under this id, which names one request only.
+    pub fn requested(&mut self, owner: &str, team: &str, id: &str, what: String) -> Check {
+        let Some(nonce) = self.team(owner, team).and_then(|t| Some(t.team.as_ref()?.nonce.clone())) else {
+            return Ok(());
+        };
+        let first = self.requests.entry([owner.into(), team.into(), nonce, id.into()]).or_insert_with(|| what.clone());
+        match *first == what {
+            true => Ok(()),
+            false => Err(format!("{id} of {team} was accepted for `{first}`, and then for `{what}`")),
+        }
     }
 
     /// Every job that anyone was told of is there, for as long as its team is.
@@ -524,8 +539,16 @@ impl Checker {
     }
 
     /// Whether exactly this input was stored, by a job at work, before the host
-    /// is asked. Says what is wrong.
-    pub fn frozen(&self, store: &Store, owner: &str, thread: &str, key: &str, input: Option<&Input>) -> Option<String> {
+    /// is asked. `forgets`: the host may have forgotten its keys, so that a
+    /// person's leave to send again must be used up before. Says what is wrong.
+    pub fn frozen(
+        &self,
+        store: &Store,
+        owner: &str,
+        thread: &str,
+        (key, input): (&str, Option<&Input>),
+        forgets: bool,
+    ) -> Option<String> {
         let head = self.work.range(keys::work_thread(owner, thread)..).next();
         let head = head.filter(|(k, _)| k.starts_with(&keys::work_thread(owner, thread)));
         let Some((_, (_, work))) = head else {
@@ -538,6 +561,9 @@ impl Checker {
         }
         let stored = store.get(&keys::TeamKeys::new(owner, &work.team).input(job.n));
         let frozen: Option<Frozen> = stored.and_then(|text| serde_json::from_str(text).ok());
+        if forgets && frozen.as_ref().is_some_and(|f| f.insist) {
+            return Some(format!("{} is sent again, and the leave to do so can be used once more", job.id));
+        }
         let same = frozen.is_some_and(|f| {
             f.key == key
                 && match (&f.input, input) {

@@ -1,5 +1,6 @@
-//! Teams of the earlier plugin that are taken over with frozen jobs: more than
-//! there are slots, several in one conversation, most of runs that nobody knows.
+//! Teams of the earlier plugin that are imported with frozen jobs, most of runs
+//! that the host does not know. One conversation has one frozen job; a document
+//! with more is refused.
 
 use agent_teams_plugin::app::import_team::{self, ImportTeam};
 use agent_teams_plugin::host::Input;
@@ -60,16 +61,16 @@ fn document(world: &World, owner: &str, id: &str) -> Value {
         agents.gone.insert(NOWHERE.into());
         agents.left.insert(NOWHERE.into());
     }
-    let mut known = [false; 2];
-    let jobs: Vec<Value> = (0..8 + world.below(6)).map(|n| job(world, owner, id, n, &members, &mut known)).collect();
+    let mut frozen = [false; 2];
+    let jobs: Vec<Value> = (0..8 + world.below(6)).map(|n| job(world, owner, id, n, &members, &mut frozen)).collect();
     json!({
         "id": id, "name": id, "goal": "what it was", "members": members, "jobs": jobs, "messages": [], "ready": true,
     })
 }
 
-/// One job of a document. `known`: whether the host knows a run in each
-/// member's conversation already.
-fn job(world: &World, owner: &str, team: &str, n: usize, members: &[Value], known: &mut [bool; 2]) -> Value {
+/// One job of a document. `frozen`: whether each member's conversation has a
+/// frozen job already.
+fn job(world: &World, owner: &str, team: &str, n: usize, members: &[Value], frozen: &mut [bool; 2]) -> Value {
     let to = world.below(2);
     let (member, peer) = (&members[to], &members[1 - to]);
     let (job, text) = (format!("{team}-job-{n}"), format!("do what is {n}"));
@@ -80,16 +81,18 @@ fn job(world: &World, owner: &str, team: &str, n: usize, members: &[Value], know
     if world.chance(300) {
         made["source"] = peer["thread_id"].clone();
     }
-    let status = ["running", "running", "running", "starting", "cancelling", "interrupted", "queued", "completed"]
-        [world.below(8)];
+    let statuses = ["running", "running", "running", "starting", "cancelling", "interrupted", "queued", "completed"];
+    let again = std::mem::replace(&mut frozen[to], true);
+    let status = if again && !world.chance(10) { "queued" } else { statuses[world.below(8)] };
     made["status"] = json!(status);
     if matches!(status, "queued" | "completed") {
+        frozen[to] = again;
         return made;
     }
     let message = format!("{job}-message");
     made["input"] = json!({"messages": [{"id": message, "content": text}]});
     let mut run = format!("{job}-run");
-    if !std::mem::replace(&mut known[to], true) && world.chance(600) {
+    if !again && world.chance(600) {
         let input = Input { message_id: message, text, answers: None, provenance: "{}".into() };
         let agent = member["agent"].as_str().unwrap_or_default();
         run = world.agents.borrow_mut().legacy(owner, thread, agent, &job, &input);

@@ -3,6 +3,7 @@
 
 use agent_teams_plugin::host::{Cancellation, Input, InterruptAnswer, NotOwner, Run, RunError, Runs, ThreadState};
 
+use super::answers;
 use super::world::World;
 
 /// A capability, bound to one owner.
@@ -62,6 +63,15 @@ impl Capability<'_> {
         reply
     }
 
+    /// What the host is asked to run must have been stored before.
+    fn check_frozen(&self, thread: &str, key: &str, input: Option<&Input>) {
+        let (world, forgets) = (self.world, !self.world.knobs.durable_keys);
+        let broken = world.checker.borrow().frozen(&world.store.borrow(), &self.owner, thread, (key, input), forgets);
+        if let Some(broken) = broken {
+            world.violate(broken);
+        }
+    }
+
     /// A refusal that means: nothing happened (or, for the last two, no answer).
     fn refusal(&self, call: &str) -> RunError {
         let why = String::from("injected");
@@ -92,11 +102,7 @@ impl Runs for Capability<'_> {
 
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         // Before anything else: was it stored before the host is asked?
-        let broken =
-            self.world.checker.borrow().frozen(&self.world.store.borrow(), &self.owner, thread, key, Some(input));
-        if let Some(broken) = broken {
-            self.world.violate(broken);
-        }
+        self.check_frozen(thread, key, Some(input));
         self.world.agents.borrow_mut().ask(thread, key, format!("{input:?}"));
         self.world.check_answers();
         let name = if input.answers.is_some() { "answer" } else { "start" };
@@ -114,10 +120,7 @@ impl Runs for Capability<'_> {
     }
 
     fn resume(&self, thread: &str, answers: &[InterruptAnswer], key: &str) -> Result<Run, RunError> {
-        let broken = self.world.checker.borrow().frozen(&self.world.store.borrow(), &self.owner, thread, key, None);
-        if let Some(broken) = broken {
-            self.world.violate(broken);
-        }
+        self.check_frozen(thread, key, None);
         self.world.agents.borrow_mut().ask(thread, key, format!("{answers:?}"));
         self.world.check_answers();
         let job = self.world.checker.borrow().executing(&self.owner, thread);
@@ -138,7 +141,10 @@ impl Runs for Capability<'_> {
     }
 
     fn find(&self, thread: &str, key: &str) -> Result<Run, RunError> {
-        self.call("find", thread, |w| w.agents.borrow_mut().find(&self.owner, thread, key))
+        self.call("find", thread, |w| {
+            answers::cancel_meanwhile(w, &self.owner, thread);
+            w.agents.borrow_mut().find(&self.owner, thread, key)
+        })
     }
 
     fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {

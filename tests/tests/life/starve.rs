@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 both!(
     imported_runs_take_no_slot_and_their_owner_can_end_them,
     what_the_earlier_plugin_froze_is_not_sent_without_a_slot,
+    an_imported_member_without_an_agent_fails_its_own_jobs_alone,
     a_team_whose_lock_is_held_loses_its_turn,
     a_refused_delete_does_not_wait_for_a_step,
 );
@@ -25,7 +26,10 @@ fn document(jobs: Vec<Value>) -> Value {
 }
 
 fn import(w: &World, owner: &str, jobs: Vec<Value>) -> Team {
-    let team = document(jobs);
+    import_document(w, owner, document(jobs))
+}
+
+fn import_document(w: &World, owner: &str, team: Value) -> Team {
     w.action(owner, "import_team", json!({"team": team})).expect("imported");
     Team::from_answer(owner, &w.action(owner, "get", json!({"team_id": team["id"]})).expect("get"))
 }
@@ -89,6 +93,27 @@ fn what_the_earlier_plugin_froze_is_not_sent_without_a_slot(mut w: World) {
     }
     assert!(w.jobs(&old).iter().all(|j| j["status"] == "completed"), "{:?}", w.jobs(&old));
     assert_eq!(w.double.admissions().len(), 9);
+}
+
+fn an_imported_member_without_an_agent_fails_its_own_jobs_alone(w: World) {
+    w.double.remove_agent("agent-nowhere");
+    let mut team = document(Vec::new());
+    team["members"][1]["agent"] = json!("agent-nowhere");
+    let old = import_document(&w, "ann", team);
+    w.connect(&old).expect("connected");
+    let (lost, done) = (w.send(&old, 1, "r"), w.send(&old, 0, "s"));
+    for _ in 0..3 {
+        w.later(60_000);
+    }
+    // Its conversation was never made here, and no reconnect makes it.
+    assert_eq!(w.job(&old, &lost)["error"]["code"], "rejected");
+    assert_eq!(w.status(&old, &done), "completed");
+    assert_eq!(w.view(&old)["team"]["connected"], true);
+    // The first request after its agent is there creates it.
+    w.double.restore_agent("agent-nowhere");
+    let job = w.send(&old, 1, "t");
+    w.work();
+    assert_eq!(w.status(&old, &job), "completed");
 }
 
 /// Ends the hangs also where the test fails.
