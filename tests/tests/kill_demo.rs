@@ -24,7 +24,7 @@ const MESSAGES: i64 = 60;
 /// Requests and receipts of the demo.
 const JOBS: i64 = 10;
 /// A run for each job, and another one for the answer to a question. A run
-/// that waited for an approval goes on as the same run.
+/// that waited for an approval continues as the same run.
 const RUNS: i64 = JOBS + 1;
 /// Decisions on calls that need approval.
 const APPROVALS: i64 = 2;

@@ -5,7 +5,7 @@
 //!
 //! Everything has a fixed key, so running it again on the same data folder
 //! repeats nothing: it finds the team, the jobs and the decisions that are
-//! there, and goes on where it was.
+//! there, and continues where it stopped.
 
 mod owner;
 mod story;
@@ -159,7 +159,7 @@ async fn show(data: &Path, output: &Output) -> Result<End, Fail> {
     Ok(End { answer: stage.answer, board, decided: stage.decided, repeated })
 }
 
-/// What the story needs while it goes on.
+/// What the story needs while it continues.
 struct Stage<'a> {
     client: &'a Client,
     output: &'a Output,

@@ -30,7 +30,7 @@ const LONGEST: usize = 1024 * 1024;
                   messages of the older kind are kept to be read, and never delivered. The first record that cannot be\n\
                   accepted is named; the board then shows its last valid state and takes no commands until you accept\n\
                   that state with --accept. A second import of the same file changes nothing; one that was interrupted\n\
-                  goes on.\n\n\
+                  continues.\n\n\
                   The exit code is 0 when everything was accepted, 1 when a record was not.\n\n\
                   Examples:\n  agent-teams import-tasks \"Market watch\" session.jsonl\n  agent-teams import-tasks \"Market watch\" --accept"
 )]

@@ -48,7 +48,7 @@ enum Command {
         /// Its id or its name.
         team: String,
     },
-    /// Connect a team again, so that its work goes on.
+    /// Connect a team again, so that its work continues.
     Connect { team: String },
     /// Delete a team and its records. The conversations of its agents stay.
     Delete {

@@ -389,7 +389,7 @@ pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
         RunStatus::Cancelled => failed("run_cancelled", "The member's run was cancelled in its conversation.".into()),
         RunStatus::Interrupted | RunStatus::Succeeded => {
             let message = job.message.as_deref().unwrap_or("");
-            // The message's own run: an answered interrupt goes on in another.
+            // The message's own run: an answered interrupt continues in another.
             let stamp = job.message_run.as_deref().unwrap_or(&run.id);
             match runs.state(&job.thread, Some((message, Some(stamp)))) {
                 Ok(state) => read_turn(run, &state),

@@ -17,7 +17,7 @@ use crate::host::{Host, RunError, Runs};
 use crate::store::records::{Disconnect, Gone, Member, Team};
 use crate::store::{TeamTx, commit_lock, read, step_lock, stored, transact};
 
-/// Connects a team again, so that its work goes on. Harmless when repeated.
+/// Connects a team again, so that its work continues. Harmless when repeated.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connect {

@@ -28,7 +28,7 @@ pub fn disconnected(head: &Head, connected: bool) -> Value {
         Some(d) => json!({"code": d.code, "message": d.message, "next_at": time::rfc3339(d.next_at)}),
         None => json!({
             "code": "not_connected",
-            "message": "This process holds no capability for the team. Reconnect it, and its work goes on.",
+            "message": "This process holds no capability for the team. Reconnect it, and its work continues.",
             "next_at": null,
         }),
     }
@@ -182,7 +182,7 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
     }
     let say = |code: &str, message: String| Ok(json!({"code": code, "message": message, "next_at": null}));
     if let Phase::Waiting { .. } = job.phase {
-        return say("waiting_for_answer", "A person must answer before it goes on.".into());
+        return say("waiting_for_answer", "A person must answer before it continues.".into());
     }
     if let Phase::Unknown { .. } = job.phase {
         return say(
@@ -196,7 +196,7 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
             true => {
                 "The team is not connected. Reconnect it to learn what became of the run, or settle the job as failed."
             }
-            false => "The team is not connected. Reconnect it, and its work goes on.",
+            false => "The team is not connected. Reconnect it, and its work continues.",
         };
         return say("waiting_for_reconnect", message.into());
     }

@@ -220,7 +220,7 @@ impl Phase {
     /// Whether a turn of the conversation executes this job, so that requests
     /// made there descend from it.
     pub fn executing(&self) -> bool {
-        // An unknown outcome may well be a turn that goes on: it still lends its chain.
+        // An unknown outcome may well be a turn that continues: it still lends its chain.
         self.holds_slot()
     }
 

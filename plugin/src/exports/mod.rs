@@ -30,7 +30,7 @@ pub struct Entry {
 pub enum Outcome {
     /// Compact JSON.
     Done(String),
-    /// It waits, and `resume` goes on with it.
+    /// It waits, and `resume` continues with it.
     Park(Park),
 }
 

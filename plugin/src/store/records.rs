@@ -192,7 +192,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The run that this message started, which a host that rewrites message
-    /// ids stamps on it. A resumed interrupt goes on in another run.
+    /// ids stamps on it. A resumed interrupt continues in another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_run: Option<String>,
     /// The answer that the newest input carries; absent for the request itself

@@ -150,7 +150,7 @@ export const cancelJob = (team, job) =>
 export const settleJob = (team, job, outcome) =>
   aboutJob(team, job, 'settle', () => safely('settle', { team_id: team, job_id: job.id, outcome }));
 
-/** Gives the team this process's capability again; its work goes on. */
+/** Gives the team this process's capability again; its work continues. */
 export function reconnect(team) {
   return once(`connect/${team}`, async () => {
     try {

@@ -203,6 +203,7 @@ export default {
   'job.completed': '结束',
   'job.conversation': '对话',
   'job.cancel': '取消',
+  'job.damaged': '已损坏的请求',
   'job.failed': '失败。',
   'settle.label': '处理此作业',
   'settle.title': '无法确定这次运行的结果。',
@@ -210,7 +211,7 @@ export default {
   'settle.stuck.title': '这次运行不会自行结束。',
   'settle.stuck.text': '主机尚未说明它已结束。可以继续等待，或将作业结束为失败：之后其运行无法再发起任何操作。',
   'settle.damaged.title': '此作业的记录无法读取。',
-  'settle.damaged.text': '请查看对话。如果它已不再运行，可将其作为失败结束。',
+  'settle.damaged.text': '请查看各成员的对话。如果没有成员仍在处理它，可将其作为失败结束。',
   'settle.retry': '重试',
   'settle.failed': '结束为失败',
 

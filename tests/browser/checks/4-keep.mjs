@@ -184,7 +184,7 @@ export const checks = {
     await page.locator('.live.stream').waitFor();
     await page.locator('.menu summary').click();
     await page.locator('.menu-list').getByRole('button', { name: 'Reconnect' }).click();
-    await page.getByText('The team is connected; its work goes on.').waitFor();
+    await page.getByText('The team is connected; its work continues.').waitFor();
     await visitor.until(async () => (await visitor.action('get', { team_id: team.id })).team.connected, 'connected');
     const job = (await visitor.action('get', { team_id: team.id })).jobs[0];
     await visitor.action('cancel', { team_id: team.id, job_id: job.id });

@@ -243,7 +243,7 @@ export const checks = {
     assert.match(await page.evaluate(() => document.activeElement.innerText), /collect the facts/);
   },
 
-  async 'deletion is refused while work goes on, then removes the team here and in another tab'({ come }) {
+  async 'deletion is refused while work continues, then removes the team here and in another tab'({ come }) {
     const visitor = await come();
     const { page } = visitor;
     visitor.expectFailures = true;

@@ -208,7 +208,7 @@ impl Agents {
         }
     }
 
-    /// Answers interrupts for `job`. True: the run is new or goes on.
+    /// Answers interrupts for `job`. True: the run is new or continues.
     pub fn resume(
         &mut self,
         owner: &str,
@@ -382,7 +382,7 @@ impl Agents {
     }
 
     /// Somebody answers open interrupts in the conversation itself. The turn
-    /// goes on to its end at once, or (`works_on`) is at work again.
+    /// continues to its end at once, or (`works_on`) is at work again.
     pub fn answer_interrupts(&mut self, id: &str, works_on: bool) {
         let (number, same_run) = (self.number(), self.manners.same_run);
         let Some(thread) = self.threads.get_mut(id) else { return };

@@ -117,7 +117,7 @@ impl Thread {
         );
     }
 
-    /// What was asked by interrupts is answered: the turn goes on, in `run`.
+    /// What was asked by interrupts is answered: the turn continues, in `run`.
     pub(crate) fn go_on(&mut self, run: &str, job: Option<String>, outside: bool) {
         let before = self.stopped.take().and_then(|stopped| self.runs.get(&stopped).cloned());
         self.interrupts.clear();

@@ -134,7 +134,7 @@ fn remake(world: &World) {
     step_team(world, &step);
 }
 
-/// One run goes on: it calls a tool, asks, stops, fails or ends.
+/// One run continues: it calls a tool, asks, stops, fails or ends.
 pub fn work(world: &World) {
     if world.fault(40) {
         return late_call(world);
@@ -275,7 +275,7 @@ fn vanish(world: &World) {
 }
 
 /// An owner connects a team that could start something, again and again: the
-/// team's step lock is held while the worker goes on.
+/// team's step lock is held while the worker continues.
 fn overlap(world: &World) {
     let found = {
         let checker = world.checker.borrow();

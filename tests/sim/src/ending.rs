@@ -144,7 +144,7 @@ impl Checker {
                     turn.is_some_and(|turn| turn.job.as_ref() == Some(id))
                 });
                 match answering {
-                    Some(run) => Err(format!("{id} failed ({code}) while {run}, which goes on with it, is at work")),
+                    Some(run) => Err(format!("{id} failed ({code}) while {run}, which continues with it, is at work")),
                     None => Ok(()),
                 }
             }

@@ -54,7 +54,7 @@ pub struct Report {
 }
 
 /// Runs one seed for about `steps` commands, then brings it to rest.
-/// `overlook`: violations that say one of these are noted, and the seed goes on.
+/// `overlook`: violations that say one of these are noted, and the seed continues.
 pub fn run(seed: u64, steps: u64, traced: bool, overlook: &[String]) -> Report {
     let mut rng = Rng::new(seed);
     let knobs = Knobs::draw(&mut rng);

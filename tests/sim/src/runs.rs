@@ -132,7 +132,7 @@ impl Runs for Capability<'_> {
             }
             let (run, new) = w.agents.borrow_mut().resume(&self.owner, thread, job, answers, key)?;
             if new {
-                w.note(|| format!("  {} goes on in {thread}", run.id));
+                w.note(|| format!("  {} continues in {thread}", run.id));
                 w.check_answers();
                 w.reenter();
             }

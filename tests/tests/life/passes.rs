@@ -77,7 +77,7 @@ fn fault_3_a_send_never_waits_for_planning() {
             plan::plan(&stopped, &[], true, &[])
         });
         has_begun.recv().expect("planning has begun");
-        // As long as a pass over any number of teams may take: everybody else goes on.
+        // As long as a pass over any number of teams may take: everybody else continues.
         let queued = w.send(&team, 0, "second");
         w.cancel(&team, &queued).expect("cancelled");
         let other = w.team("bea", &["ada", "bo"]);

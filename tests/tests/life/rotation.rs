@@ -76,7 +76,7 @@ fn fault_7_a_single_request_is_not_behind_anothers_backlog(mut w: World) {
     next(&w);
     let team = w.team("b", &["ada", "bo"]);
     w.send(&team, 0, "r");
-    // Whoever is at work goes on; the next slot is b's.
+    // Whoever is at work continues; the next slot is b's.
     let order: Vec<String> = (0..2).map(|_| next(&w)).collect();
     assert!(order.contains(&"b".to_owned()), "{order:?}");
 }

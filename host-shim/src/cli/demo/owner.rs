@@ -55,7 +55,7 @@ const DECISIONS: [Decision; 3] = [
         words: "People who are new to it.",
     },
     Decision {
-        title: "A call that needs approval is denied, and the member goes on without it",
+        title: "A call that needs approval is denied, and the member continues without it",
         job: "text",
         asked: Asked::Call { tool: "write_file", path: "note.md" },
         request_id: "demo-denial",

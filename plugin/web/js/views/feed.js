@@ -99,6 +99,7 @@ const nameOf = (requester) => {
 };
 
 function heading(job) {
+  if (job.status === 'damaged') return html`<span class="who">${t('job.damaged')}</span>`;
   const from = job.requester;
   const sign = from.kind === 'owner' ? owner() : avatar(from.member ?? '?', from.member_id ?? from.thread);
   const to = job.member ?? t('requester.conversation');
@@ -112,8 +113,8 @@ function details(team, job) {
   const facts = [
     [t('job.id'), html`<code>${said(job.id)}</code>`],
     job.run_id ? [t('job.run'), html`<code>${said(job.run_id)}</code>`] : null,
-    [t('job.requestId'), html`<code>${said(job.request_id)}</code>`],
-    [t('job.created'), time(job.created_at)],
+    job.request_id ? [t('job.requestId'), html`<code>${said(job.request_id)}</code>`] : null,
+    job.created_at ? [t('job.created'), time(job.created_at)] : null,
     job.completed_at ? [t('job.completed'), html`${time(job.completed_at)}${job.created_at ? html` · ${took(job.created_at, job.completed_at)}` : nothing}`] : null,
   ].filter(Boolean);
   const name = `${job.id}/details`;
@@ -125,11 +126,15 @@ function details(team, job) {
     <dl>${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
     ${job.kind === 'receipt' && job.text ? html`<div class="request-text" dir="auto">${said(job.text)}</div>` : nothing}
     <div class="actions">
-      <a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+      ${toConversation(team, job)}
       ${unfinished(job) && job.status !== 'cancelling' ? button(t('job.cancel'), () => cancelJob(team, job), { kind: 'danger', icon: 'close', disabled: busy(`cancel/${job.id}`) }) : nothing}
     </div>
   </details>`;
 }
+
+/** The way into the job's conversation, if it is known. */
+const toConversation = (team, job) =>
+  job.thread ? html`<a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>` : nothing;
 
 /** How a person may end what the host does not end: the ways that the job names. */
 function settle(team, job) {
@@ -138,7 +143,7 @@ function settle(team, job) {
   const words = { unknown: 'settle', damaged: 'settle.damaged' }[job.status] ?? 'settle.stuck';
   return html`<div class="ask" role="group" aria-label=${t('settle.label')}>
     <p class="ask-title">${t(`${words}.title`)}</p><p>${t(`${words}.text`)} ${nextTry(job.reason)}</p>
-    <div class="actions"><a class="button" href=${talk(job.thread, team)}>${icon('chat')}<span>${t('job.conversation')}</span></a>
+    <div class="actions">${toConversation(team, job)}
       ${job.settle.includes('retry') ? button(t('settle.retry'), () => settleJob(team, job, 'retry'), { disabled: off }) : nothing}
       ${job.settle.includes('failed') ? button(t('settle.failed'), () => settleJob(team, job, 'failed'), { kind: 'danger', disabled: off }) : nothing}</div></div>`;
 }
