@@ -2,49 +2,10 @@
 //! commits all its writes at once, and only then acts on the outside. One
 //! command a file.
 
-pub mod admit;
-pub mod adopt;
-pub mod advance;
-pub mod args;
 pub mod board;
-pub mod cancel;
-pub mod collect;
-pub mod connect;
-pub mod create;
-pub mod cut_short;
-pub mod damaged;
-pub mod delete;
-pub mod finish;
-pub mod freeze;
-pub mod get;
-pub mod history;
-pub mod import_team;
-pub mod leftovers;
-pub mod list;
-pub mod memo;
-pub mod mention;
-pub mod object;
-pub mod open;
-pub mod own_team;
-pub mod plan;
-pub mod public_state;
-pub mod publish_state;
-pub mod read_context;
-pub mod read_result;
-pub mod read_state;
-pub mod results;
-pub mod resume;
-pub mod search;
-pub mod search_results;
-pub mod send;
-pub mod setback;
-pub mod settle;
-pub mod timed;
-pub mod update_state;
-pub mod view;
-pub mod who;
-pub mod worklist;
-pub mod write_off;
+pub mod commands;
+pub mod scheduling;
+pub mod shared;
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -4,7 +4,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::imports::{Capability, Imports};
-use crate::app::{self, Caller, Ctx, Wake};
+use crate::app;
+use crate::app::commands::{connect, mention, open, search, settle};
+use crate::app::scheduling::{advance, plan};
+use crate::app::{Caller, Ctx, Wake};
 use crate::bindings::agent_teams::plugin::agent_runs::Runs as RunsResource;
 use crate::bindings::agent_teams::plugin::types;
 use crate::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
@@ -115,9 +118,9 @@ impl mentions::Guest for Plugin {
     fn search(given: types::Caller, query: String) -> core::result::Result<Vec<mentions::Hit>, types::Error> {
         let hits = with(given, None, |ctx| {
             app::check_caller(ctx.caller)?;
-            app::search::hits(ctx, &query)
+            search::hits(ctx, &query)
         })?;
-        let hit = |h: app::search::Hit| mentions::Hit {
+        let hit = |h: search::Hit| mentions::Hit {
             team: h.team,
             member: h.member,
             label: h.label,
@@ -131,15 +134,15 @@ impl mentions::Guest for Plugin {
         runs: &RunsResource,
         message: mentions::Message,
     ) -> core::result::Result<String, types::Error> {
-        let reference = |r: mentions::Reference| app::mention::Reference { team: r.team, member: r.member };
-        let mention = app::mention::Mention {
+        let reference = |r: mentions::Reference| mention::Reference { team: r.team, member: r.member };
+        let mention = mention::Mention {
             id: message.id,
             text: message.text,
             references: message.references.into_iter().map(reference).collect(),
         };
         with(given, Some(runs), |ctx| {
             app::check_caller(ctx.caller)?;
-            let reply = app::mention::dispatch(ctx, &mention)?;
+            let reply = mention::dispatch(ctx, &mention)?;
             serde_json::to_string(&reply).map_err(|_| Error::internal("a reply cannot be written"))
         })
     }
@@ -190,11 +193,11 @@ impl worker::Guest for Plugin {
         sweep: bool,
         resting: Vec<worker::TeamRef>,
     ) -> core::result::Result<worker::PlanResult, types::Error> {
-        let ended: Vec<app::plan::EndedRun> =
-            ended.into_iter().map(|e| app::plan::EndedRun { thread: e.thread, run: e.run }).collect();
+        let ended: Vec<plan::EndedRun> =
+            ended.into_iter().map(|e| plan::EndedRun { thread: e.thread, run: e.run }).collect();
         let resting: Vec<(String, String)> = resting.into_iter().map(|t| (t.owner, t.team)).collect();
-        let plan = app::plan::plan(&Imports, &ended, sweep, &resting).map_err(refuse)?;
-        let step = |s: app::plan::Step| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
+        let plan = plan::plan(&Imports, &ended, sweep, &resting).map_err(refuse)?;
+        let step = |s: plan::Step| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
         Ok(worker::PlanResult {
             steps: plan.steps.into_iter().map(step).collect(),
             connect: plan.connect.into_iter().map(|(owner, team)| worker::TeamRef { owner, team }).collect(),
@@ -203,20 +206,20 @@ impl worker::Guest for Plugin {
     }
 
     fn advance(owner: String, team: String, permit: String) -> core::result::Result<bool, types::Error> {
-        app::advance::advance(&Imports, &owner, &team, &permit).map_err(refuse)
+        advance::advance(&Imports, &owner, &team, &permit).map_err(refuse)
     }
 
     fn connect(owner: String, team: String, runs: &RunsResource) -> core::result::Result<(), types::Error> {
-        app::connect::ensure(&Imports, &owner, &team, &Capability(runs)).map_err(refuse)
+        connect::ensure(&Imports, &owner, &team, &Capability(runs)).map_err(refuse)
     }
 
     fn slots() -> core::result::Result<String, types::Error> {
-        let slots = app::settle::slots(&Imports).map_err(refuse)?;
+        let slots = settle::slots(&Imports).map_err(refuse)?;
         Ok(serde_json::to_string(&slots).unwrap_or_default())
     }
 
     fn settle(owner: String, team: String, job: String) -> core::result::Result<String, types::Error> {
-        let reply = app::settle::settle_as_operator(&Imports, &owner, &team, &job).map_err(refuse)?;
+        let reply = settle::settle_as_operator(&Imports, &owner, &team, &job).map_err(refuse)?;
         Ok(serde_json::to_string(&reply).unwrap_or_default())
     }
 }
@@ -234,6 +237,6 @@ impl lifecycle::Guest for Plugin {
     }
 
     fn open() -> core::result::Result<(), types::Error> {
-        app::open::open(&Imports).map_err(refuse)
+        open::open(&Imports).map_err(refuse)
     }
 }

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, history as task_history, import, list_tasks, update_task};
-use crate::app::{
-    Ctx, Reply, cancel, check_caller, connect, create, delete, get, history, import_team, list, read_state, results,
-    resume, search, send, settle,
+use crate::app::commands::{
+    cancel, connect, create, delete, get, history, import_team, list, read_state, results, resume, search, send, settle,
 };
+use crate::app::{Ctx, Reply, check_caller};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! actions {

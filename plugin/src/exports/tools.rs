@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use super::{Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
-use crate::app::{
-    Ctx, Reply, Wake, check_caller, history, publish_state, read_context, read_result, read_state, search_results,
-    send, update_state, who,
+use crate::app::commands::{
+    history, publish_state, read_context, read_result, read_state, search_results, send, update_state,
 };
+use crate::app::shared::calling_member;
+use crate::app::{Ctx, Reply, Wake, check_caller};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! tools {
@@ -26,8 +27,8 @@ macro_rules! tools {
             check_caller(ctx.caller)?;
             match call_once(ctx, tool, arguments) {
                 // The host is asked outside of the call's transaction.
-                Err(e) if e.code == who::RUN_UNCLEAR => {
-                    who::look_up(ctx)?;
+                Err(e) if e.code == calling_member::RUN_UNCLEAR => {
+                    calling_member::look_up(ctx)?;
                     call_once(ctx, tool, arguments)
                 }
                 outcome => outcome,

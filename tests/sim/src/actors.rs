@@ -1,13 +1,14 @@
 //! What people and agents do with teams: one act each, drawn from the seed.
 
-use agent_teams_plugin::app::connect::{self, Connect};
-use agent_teams_plugin::app::create::{self, Create, NewMember};
-use agent_teams_plugin::app::delete::{self, Delete};
-use agent_teams_plugin::app::get::{self, Get};
-use agent_teams_plugin::app::mention::{self, Mention, Reference};
-use agent_teams_plugin::app::object::Object;
-use agent_teams_plugin::app::send::{self, Send, SendMember};
-use agent_teams_plugin::app::{Caller, Ctx, list};
+use agent_teams_plugin::app::commands::connect::{self, Connect};
+use agent_teams_plugin::app::commands::create::{self, Create, NewMember};
+use agent_teams_plugin::app::commands::delete::{self, Delete};
+use agent_teams_plugin::app::commands::get::{self, Get};
+use agent_teams_plugin::app::commands::list;
+use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::commands::send::{self, Send, SendMember};
+use agent_teams_plugin::app::shared::object::Object;
+use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::domain::ids;
 use agent_teams_plugin::store::records::{Job, Team};

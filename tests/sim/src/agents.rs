@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use agent_teams_plugin::app::plan::EndedRun;
+use agent_teams_plugin::app::scheduling::plan::EndedRun;
 use agent_teams_plugin::host::{
     Cancellation, Input, Interrupt, InterruptAnswer, Question, Role, Run, RunError, RunStatus, ThreadState,
 };

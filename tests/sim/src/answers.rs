@@ -1,9 +1,9 @@
 //! What an owner, or the operator, does with a job that exists: cancel,
 //! answer, settle.
 
-use agent_teams_plugin::app::cancel::{self, Cancel};
-use agent_teams_plugin::app::resume::{self, Resume};
-use agent_teams_plugin::app::settle::{self, Outcome, Settle};
+use agent_teams_plugin::app::commands::cancel::{self, Cancel};
+use agent_teams_plugin::app::commands::resume::{self, Resume};
+use agent_teams_plugin::app::commands::settle::{self, Outcome, Settle};
 use agent_teams_plugin::domain::job::{Phase, Wait};
 use agent_teams_plugin::store::records::Job;
 use serde_json::{Value, json};

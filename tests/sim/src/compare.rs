@@ -1,10 +1,11 @@
 //! Calm sequences of commands, run by the real code and by the oracle.
 
-use agent_teams_plugin::app::mention::{self, Mention, Reference};
-use agent_teams_plugin::app::resume::{self, Resume};
-use agent_teams_plugin::app::send::{self, Send, SendMember};
-use agent_teams_plugin::app::settle::{self, Outcome, Settle};
-use agent_teams_plugin::app::{Caller, Ctx, cancel, delete, get, open};
+use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::commands::resume::{self, Resume};
+use agent_teams_plugin::app::commands::send::{self, Send, SendMember};
+use agent_teams_plugin::app::commands::settle::{self, Outcome, Settle};
+use agent_teams_plugin::app::commands::{cancel, delete, get, open};
+use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;
 use agent_teams_plugin::host::RunStatus;
 use serde_json::{Value, json};

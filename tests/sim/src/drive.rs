@@ -1,10 +1,10 @@
 //! The worker, the agents at work, the clock and the mishaps; and one step of
 //! a whole simulation.
 
-use agent_teams_plugin::app::advance;
-use agent_teams_plugin::app::connect;
-use agent_teams_plugin::app::plan::{self, EndedRun, Plan};
-use agent_teams_plugin::app::settle;
+use agent_teams_plugin::app::commands::connect;
+use agent_teams_plugin::app::commands::settle;
+use agent_teams_plugin::app::scheduling::advance;
+use agent_teams_plugin::app::scheduling::plan::{self, EndedRun, Plan};
 use agent_teams_plugin::host::RunStatus;
 use serde_json::json;
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 //! that the host does not know. One conversation has one frozen job; a document
 //! with more is refused.
 
-use agent_teams_plugin::app::import_team::{self, ImportTeam};
+use agent_teams_plugin::app::commands::import_team::{self, ImportTeam};
 use agent_teams_plugin::host::Input;
 use serde_json::{Value, json};
 

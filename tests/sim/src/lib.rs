@@ -29,7 +29,7 @@ pub mod world;
 
 use std::collections::BTreeSet;
 
-use agent_teams_plugin::app::open;
+use agent_teams_plugin::app::commands::open;
 
 use agents::Manners;
 use knobs::Knobs;

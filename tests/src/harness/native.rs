@@ -1,7 +1,8 @@
 //! The component's logic as a library, over the in-memory store.
 
 use agent_teams_host::contract::{self, Caller, EndedRun, ErrorKind, MentionMessage, Plan, Refusal, TeamRef};
-use agent_teams_plugin::app::{self, Ctx};
+use agent_teams_plugin::app;
+use agent_teams_plugin::app::Ctx;
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::exports;
 use agent_teams_plugin::host::{Host, Runs};
@@ -79,7 +80,7 @@ impl Native {
     }
 
     pub fn open(&self) -> Result<(), Refusal> {
-        app::open::open(&self.host).map_err(refusal)
+        app::commands::open::open(&self.host).map_err(refusal)
     }
 
     pub fn action(
@@ -109,21 +110,23 @@ impl Native {
         let references = message
             .references
             .iter()
-            .map(|r| app::mention::Reference { team: r.team.clone(), member: r.member.clone() });
-        let mention = app::mention::Mention {
+            .map(|r| app::commands::mention::Reference { team: r.team.clone(), member: r.member.clone() });
+        let mention = app::commands::mention::Mention {
             id: message.id.clone(),
             text: message.text.clone(),
             references: references.collect(),
         };
         let ctx = Ctx { host: &self.host, caller: &caller, runs: Some(&runs) };
-        app::mention::dispatch(ctx, &mention).map(text).map_err(refusal)
+        app::commands::mention::dispatch(ctx, &mention).map(text).map_err(refusal)
     }
 
     pub fn plan(&self, ended: &[EndedRun], sweep: bool, resting: &[TeamRef]) -> Result<Plan, Refusal> {
-        let ended: Vec<app::plan::EndedRun> =
-            ended.iter().map(|e| app::plan::EndedRun { thread: e.thread.clone(), run: e.run.clone() }).collect();
+        let ended: Vec<app::scheduling::plan::EndedRun> = ended
+            .iter()
+            .map(|e| app::scheduling::plan::EndedRun { thread: e.thread.clone(), run: e.run.clone() })
+            .collect();
         let resting: Vec<_> = resting.iter().map(|t| (t.owner.clone(), t.team.clone())).collect();
-        let plan = app::plan::plan(&self.host, &ended, sweep, &resting).map_err(refusal)?;
+        let plan = app::scheduling::plan::plan(&self.host, &ended, sweep, &resting).map_err(refusal)?;
         let team = |owner: String, team: String| TeamRef { owner, team };
         Ok(Plan {
             steps: plan
@@ -137,19 +140,19 @@ impl Native {
     }
 
     pub fn advance(&self, step: &contract::Step) -> Result<bool, Refusal> {
-        app::advance::advance(&self.host, &step.team.owner, &step.team.team, &step.permit).map_err(refusal)
+        app::scheduling::advance::advance(&self.host, &step.team.owner, &step.team.team, &step.permit).map_err(refusal)
     }
 
     pub fn slots(&self) -> Result<String, Refusal> {
-        app::settle::slots(&self.host).map(text).map_err(refusal)
+        app::commands::settle::slots(&self.host).map(text).map_err(refusal)
     }
 
     pub fn settle(&self, owner: &str, team: &str, job: &str) -> Result<String, Refusal> {
-        app::settle::settle_as_operator(&self.host, owner, team, job).map(text).map_err(refusal)
+        app::commands::settle::settle_as_operator(&self.host, owner, team, job).map(text).map_err(refusal)
     }
 
     pub fn connect(&self, double: &Double, owner: &str, team: &str) -> Result<(), Refusal> {
         let runs = self.host.runs(double, owner);
-        app::connect::ensure(&self.host, owner, team, &runs).map_err(refusal)
+        app::commands::connect::ensure(&self.host, owner, team, &runs).map_err(refusal)
     }
 }

@@ -3,8 +3,10 @@
 
 use std::cell::RefCell;
 
-use agent_teams_plugin::app::mention::{self, Mention, Reference};
-use agent_teams_plugin::app::{Caller, Ctx, advance, connect, plan};
+use agent_teams_plugin::app::commands::connect;
+use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::scheduling::{advance, plan};
+use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;
 use agent_teams_plugin::exports::{self, Outcome};
 use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};

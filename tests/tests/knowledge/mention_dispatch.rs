@@ -14,7 +14,7 @@
 //! | text parts count; an over-long one is refused by name (reference fault 17) | `fault_17_…` |
 //! | results return to the conversation that asked | `the_result_returns_to_the_conversation_that_asked` |
 
-use agent_teams_plugin::app::search::label;
+use agent_teams_plugin::app::commands::search::label;
 use agent_teams_plugin::domain::error::Kind;
 use agent_teams_plugin::domain::limits;
 use agent_teams_tests::double::{Effect, Method};

@@ -11,7 +11,7 @@ use agent_teams_host::engine::{Options, Parts, Plugin, Signals};
 use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::worker::{self, Worker};
-use agent_teams_plugin::app::plan;
+use agent_teams_plugin::app::scheduling::plan;
 use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::{Double, Effect, Method};

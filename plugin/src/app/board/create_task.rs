@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::own_team::OwnTeam;
-use super::super::{Ctx, memo, who};
 use super::{Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
+use crate::app::Ctx;
+use crate::app::shared::team_arg::OwnTeam;
+use crate::app::shared::{calling_member, idempotency};
 use crate::domain::board::{self, Bounds, NewTask};
 use crate::domain::error::{Error, Result};
 use crate::domain::{ids, limits, text};
@@ -69,13 +70,13 @@ pub fn create_team_task(ctx: Ctx, args: &CreateTeamTask) -> Result<Value> {
     let bounds = bounds(ctx)?;
     let digest = digest(&args.team_id, &new);
     change(ctx, &args.team_id, as_member, |board, caller| {
-        let me = who::speaker(ctx, board.team)?;
-        if let memo::Call::Again(reply) = memo::recall(ctx, board.team, &me, &digest)? {
+        let me = calling_member::speaker(ctx, board.team)?;
+        if let idempotency::Call::Again(reply) = idempotency::recall(ctx, board.team, &me, &digest)? {
             return Ok((reply, false));
         }
         let event = add(ctx, board, caller, &new, &bounds)?;
         let reply = view::task(board, &event)?;
-        memo::remember(ctx, board.team, &digest, &reply)?;
+        idempotency::remember(ctx, board.team, &digest, &reply)?;
         Ok((reply, true))
     })
     .map_err(hide_team)

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::Ctx;
-use super::super::own_team::OwnTeam;
 use super::{as_member, hide_team, look, view};
+use crate::app::Ctx;
+use crate::app::shared::team_arg::OwnTeam;
 use crate::domain::board;
 use crate::domain::error::Result;
 use crate::store::board::BoardTx;

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::Ctx;
 use super::view::{self, size};
 use super::{as_owner, bad_cursor, look, optional, page_limit};
+use crate::app::Ctx;
 use crate::domain::error::Result;
 use crate::domain::{board, cursor, limits, text};
 use crate::store::board::BoardTx;

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::Ctx;
 use super::{as_owner, change, optional};
+use crate::app::Ctx;
 use crate::domain::board::{self, LEAD};
 use crate::domain::error::{Error, Result};
 use crate::domain::replay::{

@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::Ctx;
-use super::super::own_team::OwnTeam;
 use super::view::{Around, size};
-use super::{Names, as_member, as_owner, bad_cursor, digest, get_task, hide_team, look, optional, page_limit};
+use super::{Names, as_member, as_owner, bad_cursor, get_task, hide_team, look, optional, page_limit};
+use crate::app::Ctx;
+use crate::app::shared::board_digest;
+use crate::app::shared::team_arg::OwnTeam;
 use crate::domain::board::{self, People, Status};
 use crate::domain::error::{Error, Result};
 use crate::domain::{cursor, limits, text};
@@ -139,7 +140,7 @@ pub fn tasks(ctx: Ctx, args: &Tasks) -> Result<Value> {
         let live = board.live()?;
         let mut reply = list(ctx, board, &live, &filter, &page)?;
         reply["revision"] = json!(revision);
-        reply["board"] = digest::report(board, &live);
+        reply["board"] = board_digest::report(board, &live);
         Ok(reply)
     })
 }

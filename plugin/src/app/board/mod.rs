@@ -2,7 +2,6 @@
 //! The owner leads it; a team may mark one member as lead besides.
 
 pub mod create_task;
-pub mod digest;
 pub mod get_task;
 pub mod history;
 pub mod import;
@@ -15,8 +14,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::args::optional;
-use super::{Ctx, settings, topic};
+use crate::app::shared::args::optional;
+use crate::app::{Ctx, settings, topic};
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
@@ -60,7 +59,7 @@ pub fn as_owner(_: Ctx, _: &TeamTx) -> Result<Who> {
 /// The member from whose conversation, or from below it, a tool is called.
 /// What it claims belongs to the calling conversation itself.
 pub fn as_member(ctx: Ctx, team: &TeamTx) -> Result<Who> {
-    let me = super::who::speaker(ctx, team).map_err(|_| board::not_member())?;
+    let me = crate::app::shared::calling_member::speaker(ctx, team).map_err(|_| board::not_member())?;
     let thread = ctx.caller.thread.clone().unwrap_or_default();
     if thread.is_empty() || thread == LEAD {
         // An id that would make this conversation the owner.

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::own_team::OwnTeam;
-use super::super::{Ctx, memo, who};
 use super::{Names, Who, as_member, as_owner, bounds, change, hide_team, optional, settled, view};
+use crate::app::Ctx;
+use crate::app::shared::team_arg::OwnTeam;
+use crate::app::shared::{calling_member, idempotency};
 use crate::domain::board::{self, ACTIONS, Around, Bounds, Change};
 use crate::domain::error::Result;
 use crate::domain::ids;
@@ -100,13 +101,13 @@ pub fn update_team_task(ctx: Ctx, args: &UpdateTeamTask) -> Result<Value> {
     let bounds = bounds(ctx)?;
     let digest = digest(args, &asked);
     change(ctx, &args.team_id, as_member, |board, caller| {
-        let me = who::speaker(ctx, board.team)?;
-        if let memo::Call::Again(reply) = memo::recall(ctx, board.team, &me, &digest)? {
+        let me = calling_member::speaker(ctx, board.team)?;
+        if let idempotency::Call::Again(reply) = idempotency::recall(ctx, board.team, &me, &digest)? {
             return Ok((reply, false));
         }
         let event = apply(ctx, board, caller, (&args.task_id, args.expected_revision), &asked, &bounds)?;
         let reply = view::task(board, &event)?;
-        memo::remember(ctx, board.team, &digest, &reply)?;
+        idempotency::remember(ctx, board.team, &digest, &reply)?;
         Ok((reply, true))
     })
     .map_err(hide_team)

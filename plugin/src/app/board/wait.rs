@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::own_team::OwnTeam;
-use super::super::{Ctx, Park, Reply, Wake, settings, topic, worklist};
 use super::{as_member, hide_team, look, optional};
+use crate::app::shared::heads;
+use crate::app::shared::team_arg::OwnTeam;
+use crate::app::{Ctx, Park, Reply, Wake, settings, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
@@ -110,10 +111,10 @@ fn park(seen: u64, now: u64, mut token: Token) -> Result<Reply> {
 /// The board's newest change, and the answer where waiting is in vain.
 fn state(ctx: Ctx, board: &BoardTx) -> Result<(u32, Option<Value>)> {
     let changes = board.head.borrow().events;
-    let me = super::super::who::speaker(ctx, board.team)?;
+    let me = crate::app::shared::calling_member::speaker(ctx, board.team)?;
     let mut active = false;
     for member in board.team.team.members.iter().filter(|m| m.id != me.id) {
-        let first = worklist::first(board.team.db, board.team.owner, &member.thread)?;
+        let first = heads::first(board.team.db, board.team.owner, &member.thread)?;
         active |= matches!(first, Some(Ok(work)) if work.need != Need::Person);
     }
     if !active {
@@ -140,12 +141,12 @@ fn starved(ctx: Ctx, db: &Db) -> Result<bool> {
         return Ok(false);
     }
     let now = ctx.now();
-    let waits = |head: &worklist::HeadWork| {
+    let waits = |head: &heads::HeadWork| {
         head.work.need == Need::Slot
             && head.work.next_at <= now
             && ctx.host.lookup(&head.owner, &head.work.team).is_some()
     };
-    Ok(worklist::heads(db, keys::work())?.list.iter().any(waits))
+    Ok(heads::heads(db, keys::work())?.list.iter().any(waits))
 }
 
 /// Wakes the waits of all teams that hold slots, if every slot is taken: one of

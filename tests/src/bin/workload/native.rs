@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use agent_teams_host::agents::runs as host;
 use agent_teams_host::storage::{self, SqliteStore, Store};
-use agent_teams_plugin::app::{self, Ctx};
+use agent_teams_plugin::app;
+use agent_teams_plugin::app::Ctx;
 use agent_teams_plugin::exports::{Outcome, actions, tools};
 use agent_teams_plugin::host::{
     Cancellation, CommitError, Guard, Host, Input, InterruptAnswer, Level, LockTimeout, Message, NotOwner, Role, Run,
@@ -41,21 +42,23 @@ impl Native {
 
     pub fn mentions(&self, owner: &str, query: &str) -> Result<usize> {
         let caller = app::Caller { owner: owner.into(), ..app::Caller::default() };
-        let hits = app::search::hits(Ctx { host: self, caller: &caller, runs: None }, query);
+        let hits = app::commands::search::hits(Ctx { host: self, caller: &caller, runs: None }, query);
         hits.map(|hits| hits.len()).map_err(|e| anyhow!(e.message))
     }
 
     pub fn plan(&self) -> Result<usize> {
-        app::plan::plan(self, &[], false, &[]).map(|plan| plan.steps.len()).map_err(|e| anyhow!(e.message))
+        app::scheduling::plan::plan(self, &[], false, &[]).map(|plan| plan.steps.len()).map_err(|e| anyhow!(e.message))
     }
 
     /// Plans, and advances the planned teams.
     pub fn tick(&self) -> Result<()> {
         let ended = self.agents.take_ended();
-        let ended: Vec<_> = ended.into_iter().map(|e| app::plan::EndedRun { thread: e.thread, run: e.run }).collect();
-        let plan = app::plan::plan(self, &ended, false, &[]).map_err(|e| anyhow!(e.message))?;
+        let ended: Vec<_> =
+            ended.into_iter().map(|e| app::scheduling::plan::EndedRun { thread: e.thread, run: e.run }).collect();
+        let plan = app::scheduling::plan::plan(self, &ended, false, &[]).map_err(|e| anyhow!(e.message))?;
         for step in plan.steps {
-            app::advance::advance(self, &step.owner, &step.team, &step.permit).map_err(|e| anyhow!(e.message))?;
+            app::scheduling::advance::advance(self, &step.owner, &step.team, &step.permit)
+                .map_err(|e| anyhow!(e.message))?;
         }
         Ok(())
     }

@@ -1,0 +1,115 @@
+//! A step whose time was over before the host had been asked everything. What
+//! it did say is stored, and a mark from which the next step continues: so a job
+//! moves also where each call of the host takes as long as it may.
+
+use super::advance::{self, Step};
+use super::observe::{self, Attempt, Seen};
+use super::timed::Cut;
+use crate::app::topic;
+use crate::domain::error::Result;
+use crate::domain::job::{Hold, Phase};
+use crate::host::{Run, RunStatus};
+use crate::store::records::{Frozen, Job};
+use crate::store::{TeamTx, transact};
+
+/// The frozen input was not sent.
+const NOT_SENT: &str = "not_sent";
+/// The same, where an earlier attempt may have been admitted.
+const NOT_SENT_AGAIN: &str = "not_sent_again";
+/// The run has ended, and what it left behind was not read.
+const UNREAD: &str = "result_unread";
+/// The same for a run that stopped at an interrupt.
+const UNREAD_INTERRUPT: &str = "interrupt_unread";
+
+/// Stores what is known of a job. `again`: a person wants its input sent once
+/// more. True: something changed.
+pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
+    let now = s.host.now_ms();
+    let revision = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let Some(mut job) = team.planned_job(n)? else { return Ok(None) };
+        let mut changed = false;
+        if let Cut::Named(run) = cut {
+            changed = advance::apply(&team, job, &Seen::Started { run: run.id.clone() }, now)?;
+            job = team.job(n)?;
+        }
+        if let Some(hold) = mark(&job, cut, again, now) {
+            job.hold = Some(hold);
+            team.save_job(&mut job, now)?;
+            changed = true;
+        }
+        if changed { team.finish().map(Some) } else { Ok(None) }
+    })?;
+    if let Some(revision) = revision {
+        s.host.publish(s.owner, &topic(s.team), revision);
+    }
+    Ok(revision.is_some())
+}
+
+/// Where the next step continues, if it is not at the beginning.
+fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
+    let at_once = |code: &str, message: &str| {
+        let tries = job.tries(code);
+        Some(Hold { code: code.into(), message: message.into(), tries, next_at: now })
+    };
+    match (&job.phase, cut) {
+        (Phase::Starting | Phase::Resuming { .. }, Cut::NotSent) => {
+            let code = if again { NOT_SENT_AGAIN } else { NOT_SENT };
+            at_once(code, "The host takes long to answer; it is asked to start in the next step.")
+        }
+        (Phase::Starting | Phase::Resuming { .. }, Cut::Sent) => {
+            let message = "The host takes long to answer; it is asked again with the same key.";
+            Some(advance::hold(job, "host_slow", message, now))
+        }
+        (Phase::Running { run }, Cut::Named(ended)) if *run == ended.id => {
+            let message = "The host takes long to answer; what the run left behind is read in the next step.";
+            match ended.status {
+                RunStatus::Succeeded => at_once(UNREAD, message),
+                RunStatus::Interrupted => at_once(UNREAD_INTERRUPT, message),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether the input that is still to be sent may have been admitted before.
+pub fn sends_again(job: &Job) -> bool {
+    job.hold.as_ref().is_some_and(|hold| hold.code == NOT_SENT_AGAIN)
+}
+
+/// Continues where the last step stopped. Nothing: there is no mark, so all is
+/// asked from the beginning.
+pub fn go_on(s: &Step, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Seen>> {
+    let Some(hold) = &job.hold else { return Ok(None) };
+    let unread = |run: &str, status| {
+        let run = Run { id: run.into(), status, error: None };
+        Ok(Some(observe::look(s.runs, job, &run)))
+    };
+    match (hold.code.as_str(), &job.phase, frozen) {
+        (UNREAD, Phase::Running { run }, _) => unread(run, RunStatus::Succeeded),
+        (UNREAD_INTERRUPT, Phase::Running { run }, _) => unread(run, RunStatus::Interrupted),
+        (NOT_SENT_AGAIN, _, Some(frozen)) if frozen.insist => s.insist(job, frozen).map(Some),
+        (NOT_SENT_AGAIN, _, Some(frozen)) => send(s, job, frozen, Attempt::Again).map(Some),
+        (NOT_SENT, _, Some(frozen)) => send(s, job, frozen, Attempt::First).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The mark is used up before the input is sent: after a crash in between, the
+/// key is looked up as for any other input that may have been sent.
+fn send(s: &Step, job: &Job, frozen: &Frozen, attempt: Attempt) -> Result<Seen> {
+    let now = s.host.now_ms();
+    let taken = transact(s.host, &s.lock(), |db| {
+        let team = TeamTx::load(db, s.owner, s.team)?;
+        let Some(mut fresh) = team.planned_job(job.n)? else { return Ok(false) };
+        if fresh.id != job.id || fresh.phase != job.phase || fresh.hold != job.hold {
+            return Ok(false);
+        }
+        fresh.hold = None;
+        team.save_job(&mut fresh, now)?;
+        team.finish()?;
+        Ok(true)
+    })?;
+    Ok(if taken { observe::send(s.runs, job, frozen, attempt) } else { Seen::Nothing })
+}

@@ -1,0 +1,278 @@
+//! The exact input of a run, made and stored before the host is asked.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::json;
+
+use super::finish::receipt_document;
+use crate::app::shared::public_state;
+use crate::domain::context::{self, Context, ContextMember, ContextMessage};
+use crate::domain::error::{Error, Result};
+use crate::domain::job::{JobKind, Phase, Source, Wait};
+use crate::domain::letter::{self, Author, ReceiptFrame, RequestFrame};
+use crate::domain::state::Status;
+use crate::domain::{ids, limits, text, time};
+use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, Member, Message, MessageKind, V1};
+use crate::store::{TeamTx, readable};
+
+/// Makes and stores the input of a queued or answered job, under its key.
+/// Gives the frozen input; the job's message and digest are set.
+pub fn freeze(team: &TeamTx, job: &mut Job) -> Result<Frozen> {
+    let frozen = match &job.phase {
+        Phase::Answered { answer, .. } => freeze_answer(team, job, answer)?,
+        _ => freeze_message(team, job)?,
+    };
+    if let FrozenInput::Message { id, .. } = &frozen.input {
+        job.message = Some(id.clone());
+        job.message_run = None;
+    }
+    job.answer = match &job.phase {
+        Phase::Answered { answer, .. } => Some(answer.clone()),
+        _ => None,
+    };
+    let stored = serde_json::to_string(&frozen).map_err(|_| Error::internal("an input cannot be written"))?;
+    job.input = Some(ids::digest("input", &[&stored]));
+    team.db.put_text(&team.keys.input(job.n), &stored)?;
+    Ok(frozen)
+}
+
+fn freeze_answer(team: &TeamTx, job: &Job, answer: &crate::domain::job::Answer) -> Result<Frozen> {
+    let given = team.db.get_text(&team.keys.answer(job.n))?.unwrap_or_default();
+    let input = match &answer.wait {
+        Wait::Question { id, .. } => FrozenInput::Message {
+            id: ids::message(&answer.key),
+            text: given,
+            answers: Some(id.clone()),
+            provenance: json!({
+                "team_id": team.team.id, "job_id": job.id, "kind": "answer", "from": {"kind": "owner"}, "question_id": id,
+            })
+            .to_string_compact(),
+        },
+        Wait::Interrupts { open } => FrozenInput::Interrupts {
+            answers: interrupt_answers(open, &given),
+        },
+    };
+    Ok(Frozen { v: V1, key: answer.key.clone(), input, notices: Vec::new(), insist: false })
+}
+
+/// One open interrupt takes the whole response. Several take a map of their
+/// ids, which the resume command has checked.
+fn interrupt_answers(open: &[crate::domain::job::OpenInterrupt], given: &str) -> Vec<FrozenAnswer> {
+    let map: Option<serde_json::Map<String, serde_json::Value>> =
+        (open.len() > 1).then(|| serde_json::from_str(given).ok()).flatten();
+    open.iter()
+        .filter_map(|one| {
+            let value = match &map {
+                None => String::from(given),
+                Some(map) => serde_json::to_string(map.get(&one.id)?).ok()?,
+            };
+            Some(FrozenAnswer { checkpoint: one.checkpoint.clone(), id: one.id.clone(), value })
+        })
+        .collect()
+}
+
+/// The idempotency key under which a job's request is sent next.
+pub fn next_key(team: &TeamTx, job: &Job) -> String {
+    let first = job.key.clone().unwrap_or_else(|| ids::run_key(&team.team.nonce, &job.id));
+    if job.refused == 0 { first } else { ids::run_key_again(&first, job.refused) }
+}
+
+fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
+    let key = next_key(team, job);
+    let (_, context) = context::fit(shared_context(team, Some(job.n))?, limits::CONTEXT_BYTES);
+    let notices = team.notices(&job.thread)?;
+    let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
+    let me = job.member.as_deref().and_then(|id| team.team.member(id));
+    // A root that cannot be read stops none of its chain.
+    let root = if job.root == job.n { None } else { readable(team.job(job.root))? };
+    let root = root.unwrap_or_else(|| job.clone());
+    let body = match job.kind {
+        JobKind::Request => {
+            let place = chain_place(team, job)?;
+            letter::request(
+                &RequestFrame {
+                    team_id: &team.team.id,
+                    team: &team.team.name,
+                    me: me.map_or("", |m| &m.name),
+                    job_id: &job.id,
+                    from: author(team, &job.source),
+                    root_id: &root.id,
+                    root_from: author(team, &root.source),
+                    place,
+                    bound: limits::REQUESTS_PER_CHAIN,
+                    context: &context,
+                    notices: &notice_lines,
+                },
+                &team.text(job.n)?,
+            )
+        }
+        JobKind::Receipt => {
+            let request = team.job(job.parent.unwrap_or(0))?;
+            letter::receipt(
+                &ReceiptFrame {
+                    team_id: &team.team.id,
+                    team: &team.team.name,
+                    me: me.map(|m| m.name.as_str()),
+                    receipt_id: &job.id,
+                    request_id: &request.id,
+                    from: author(team, &job.source),
+                    context: &context,
+                    notices: &notice_lines,
+                },
+                &receipt_document(team, &request)?,
+            )
+        }
+    };
+    let provenance = json!({
+        "team_id": team.team.id, "job_id": job.id, "kind": job.kind,
+        "from": crate::app::shared::view::requester(&team.team, &job.source), "root_id": root.id,
+        "root_from": crate::app::shared::view::requester(&team.team, &root.source),
+    });
+    Ok(Frozen {
+        v: V1,
+        input: FrozenInput::Message {
+            id: ids::message(&key),
+            text: body,
+            answers: None,
+            provenance: provenance.to_string_compact(),
+        },
+        key,
+        notices: notices.into_iter().map(|(n, _)| n).collect(),
+        insist: false,
+    })
+}
+
+/// A request's place in its chain, by counting its chain's requests before it.
+fn chain_place(team: &TeamTx, job: &Job) -> Result<u32> {
+    if job.root == job.n {
+        return Ok(1);
+    }
+    let numbers: Vec<String> = (job.root..=job.n).map(|n| team.keys.job(n)).collect();
+    let jobs = team.db.get_each::<Job>(&numbers)?;
+    Ok(jobs.into_iter().flatten().flatten().filter(|j| j.root == job.root && j.kind == JobKind::Request).count() as u32)
+}
+
+fn author<'t>(team: &'t TeamTx, source: &'t Source) -> Author<'t> {
+    match source {
+        Source::Owner => Author::Owner,
+        Source::Member { member, .. } => match team.team.member(member) {
+            Some(m) => Author::Member { name: &m.name, agent: &m.agent },
+            None => Author::Member { name: "a member", agent: "" },
+        },
+        Source::Conversation { thread } => Author::Conversation { thread },
+    }
+}
+
+/// The team's shared context as of this snapshot. `but` leaves out the line
+/// of the job that is about to be delivered.
+pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
+    let messages = team.recent_messages(limits::CONTEXT_MESSAGES + 1)?.into_iter();
+    let own = |m: &Message| Some(m.job) == but && m.kind == MessageKind::Request;
+    let messages: Vec<Message> = messages.filter(|m| !own(m)).collect();
+    // All jobs in one call, then all their texts. The line of a job that
+    // cannot be read is left out, so that it does not stop the whole team.
+    let jobs = team.db.get_each::<Job>(&messages.iter().map(|m| team.keys.job(m.job)).collect::<Vec<_>>())?;
+    let keys: Vec<String> = messages.iter().filter_map(|m| body_key(team, m)).collect();
+    let mut bodies = team.db.get_many_texts(&keys)?.into_iter();
+    let mut recent_messages = Vec::with_capacity(messages.len());
+    for (message, job) in messages.iter().zip(jobs) {
+        let body = body_key(team, message).and_then(|_| bodies.next()).flatten();
+        let Some(job) = readable(job.ok_or_else(|| Error::internal("a job of this team is missing"))?)? else {
+            continue;
+        };
+        let line = line_of(team, message, &job, body);
+        // What must be escaped counts in the budget: one message alone never
+        // takes all of it.
+        let (text, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, 2 * limits::ANSWER_BYTES);
+        recent_messages.push(ContextMessage {
+            kind: line.kind,
+            job_id: job.id,
+            from: line.from,
+            to: line.to,
+            text,
+            truncated,
+            at: time::rfc3339(message.at),
+        });
+    }
+    let active = team.readable_state()?.into_iter().map(|e| e.entry).filter(|e| e.status == Status::Active);
+    let active = active.map(|e| public_state::view(team, &e)).collect();
+    let board = readable(crate::app::shared::board_digest::digest(team))?;
+    Ok(Context { recent_messages, board, ..standing_context(team, active) })
+}
+
+/// The context without messages and board: what must fit whatever happens.
+pub fn standing_context(team: &TeamTx, state: Vec<serde_json::Value>) -> Context {
+    let member = |m: &Member| ContextMember { id: m.id.clone(), name: m.name.clone(), agent: m.agent.clone() };
+    Context {
+        team_id: team.team.id.clone(),
+        name: team.team.name.clone(),
+        goal: team.team.goal.clone(),
+        members: team.team.members.iter().map(member).collect(),
+        lead: team.team.lead.clone(),
+        state,
+        board: None,
+        recent_messages: Vec::new(),
+        omitted: None,
+    }
+}
+
+/// A line of the shared record in words.
+pub struct Line {
+    /// `request`, `result` or `notice`.
+    pub kind: &'static str,
+    pub from: String,
+    pub to: String,
+    pub body: String,
+}
+
+/// Where the text of a line lies: with its job, unless the line was taken over
+/// with a text of its own, or says why there is none.
+fn body_key(team: &TeamTx, message: &Message) -> Option<String> {
+    match message.kind {
+        _ if message.text.is_some() => None,
+        MessageKind::Request => Some(team.keys.text(message.job)),
+        MessageKind::Result => Some(team.keys.result(message.job)),
+        MessageKind::Notice => None,
+    }
+}
+
+/// What a line of the shared record says.
+pub fn line(team: &TeamTx, message: &Message, job: &Job) -> Result<Line> {
+    let body = body_key(team, message).map(|key| team.db.get_text(&key)).transpose()?.flatten();
+    Ok(line_of(team, message, job, body))
+}
+
+/// The same with the text that lies with the job.
+fn line_of(team: &TeamTx, message: &Message, job: &Job, body: Option<String>) -> Line {
+    let member = job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
+    let (member, asked) = (String::from(member), author(team, &job.source).short());
+    let body = message.text.clone().or(body);
+    match message.kind {
+        MessageKind::Request => Line { kind: "request", from: asked, to: member, body: body.unwrap_or_default() },
+        MessageKind::Result => Line { kind: "result", from: member, to: asked, body: body.unwrap_or_default() },
+        MessageKind::Notice => {
+            let why = || job.failure.as_ref().map_or_else(|| "It was cancelled.".into(), |f| f.message.clone());
+            Line { kind: "notice", from: member, to: asked, body: body.unwrap_or_else(why) }
+        }
+    }
+}
+
+impl Author<'_> {
+    fn short(&self) -> String {
+        match self {
+            Author::Owner | Author::Conversation { .. } => "owner".into(),
+            Author::Member { name, .. } => String::from(*name),
+        }
+    }
+}
+
+trait Compact {
+    fn to_string_compact(&self) -> String;
+}
+
+impl Compact for serde_json::Value {
+    fn to_string_compact(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,14 @@
+//! What several rooms need: who calls, how things look from outside, the first
+//! job of a conversation, idempotency of calls.
+
+pub mod args;
+pub mod board_digest;
+pub mod calling_member;
+pub mod damaged;
+pub mod heads;
+pub mod idempotency;
+pub mod object;
+pub mod public_state;
+pub mod team_arg;
+pub mod view;
+pub mod write_off;
