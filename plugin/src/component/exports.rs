@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::imports::{Capability, Imports};
 use crate::app;
-use crate::app::commands::{connect, mention, open, search, settle};
-use crate::app::scheduling::{advance, plan};
+use crate::app::commands::{mention, open, search, settle};
+use crate::app::scheduling::{advance, connection, plan};
 use crate::app::{Caller, Ctx, Wake};
 use crate::bindings::agent_teams::plugin::agent_runs::Runs as RunsResource;
 use crate::bindings::agent_teams::plugin::types;
@@ -210,7 +210,7 @@ impl worker::Guest for Plugin {
     }
 
     fn connect(owner: String, team: String, runs: &RunsResource) -> core::result::Result<(), types::Error> {
-        connect::ensure(&Imports, &owner, &team, &Capability(runs)).map_err(refuse)
+        connection::ensure(&Imports, &owner, &team, &Capability(runs)).map_err(refuse)
     }
 
     fn slots() -> core::result::Result<String, types::Error> {
@@ -226,7 +226,7 @@ impl worker::Guest for Plugin {
 
 impl lifecycle::Guest for Plugin {
     fn info() -> lifecycle::Component {
-        let slots = app::settings(&Imports).map_or(limits::SLOTS, |s| s.slots);
+        let slots = app::settings::settings(&Imports).map_or(limits::SLOTS, |s| s.slots);
         lifecycle::Component {
             name: "community.agent-teams".to_string(),
             version: env!("CARGO_PKG_VERSION").to_string(),

@@ -3,7 +3,8 @@
 
 use agent_teams_plugin::app::commands::cancel::{self, Cancel};
 use agent_teams_plugin::app::commands::resume::{self, Resume};
-use agent_teams_plugin::app::commands::settle::{self, Outcome, Settle};
+use agent_teams_plugin::app::commands::settle::{self, Settle};
+use agent_teams_plugin::app::shared::settling::Outcome;
 use agent_teams_plugin::domain::job::{Phase, Wait};
 use agent_teams_plugin::store::records::Job;
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
 use agent_teams_plugin::app::commands::resume::{self, Resume};
 use agent_teams_plugin::app::commands::send::{self, Send, SendMember};
-use agent_teams_plugin::app::commands::settle::{self, Outcome, Settle};
+use agent_teams_plugin::app::commands::settle::{self, Settle};
 use agent_teams_plugin::app::commands::{cancel, delete, get, open};
+use agent_teams_plugin::app::shared::settling::Outcome;
 use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;
 use agent_teams_plugin::host::RunStatus;

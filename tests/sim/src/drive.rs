@@ -1,9 +1,9 @@
 //! The worker, the agents at work, the clock and the mishaps; and one step of
 //! a whole simulation.
 
-use agent_teams_plugin::app::commands::connect;
 use agent_teams_plugin::app::commands::settle;
 use agent_teams_plugin::app::scheduling::advance;
+use agent_teams_plugin::app::scheduling::connection;
 use agent_teams_plugin::app::scheduling::plan::{self, EndedRun, Plan};
 use agent_teams_plugin::host::RunStatus;
 use serde_json::json;
@@ -57,7 +57,7 @@ pub fn pass(world: &World) {
             None,
             || {
                 let runs = Capability { world, owner: owner.clone() };
-                connect::ensure(world, &owner, &team, &runs).map(|()| json!("connected"))
+                connection::ensure(world, &owner, &team, &runs).map(|()| json!("connected"))
             },
         );
     }

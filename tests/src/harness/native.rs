@@ -153,6 +153,6 @@ impl Native {
 
     pub fn connect(&self, double: &Double, owner: &str, team: &str) -> Result<(), Refusal> {
         let runs = self.host.runs(double, owner);
-        app::commands::connect::ensure(&self.host, owner, team, &runs).map_err(refusal)
+        app::scheduling::connection::ensure(&self.host, owner, team, &runs).map_err(refusal)
     }
 }

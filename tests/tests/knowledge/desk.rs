@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use agent_teams_plugin::app::commands::connect;
+use agent_teams_plugin::app::scheduling::connection;
 use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
 use agent_teams_plugin::app::scheduling::{advance, plan};
 use agent_teams_plugin::app::{Caller, Ctx};
@@ -126,7 +126,7 @@ impl Desk {
             let mut moved = false;
             for (owner, team) in &plan.connect {
                 let runs = self.runs(owner);
-                moved |= connect::ensure(&self.host, owner, team, &runs).is_ok();
+                moved |= connection::ensure(&self.host, owner, team, &runs).is_ok();
             }
             for step in plan.steps {
                 moved |= advance::advance(&self.host, &step.owner, &step.team, &step.permit).expect("advances");

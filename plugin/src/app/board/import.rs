@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{as_owner, change, optional};
 use crate::app::Ctx;
+use crate::app::shared::board_digest;
 use crate::domain::board::{self, LEAD};
 use crate::domain::error::{Error, Result};
 use crate::domain::replay::{
@@ -144,21 +145,8 @@ fn conflict(message: &str) -> Error {
 
 fn reply(board: &BoardTx) -> Value {
     let head = board.head.borrow();
-    let import = head.import.as_ref().map(report);
+    let import = head.import.as_ref().map(board_digest::import_report);
     json!({"import": import, "tasks": head.live, "changes": head.events})
-}
-
-/// What came of an import.
-pub fn report(import: &Import) -> Value {
-    let mut report = json!({
-        "source": import.source, "parts": import.parts, "lines": import.lines, "done": import.done,
-        "taskRecords": import.tasks, "memberRecords": import.members, "messages": import.messages,
-        "deliveries": import.deliveries, "ignored": import.ignored, "accepted": import.accepted,
-    });
-    if let Some(failure) = &import.failure {
-        report["failure"] = json!({"line": failure.line, "message": failure.message});
-    }
-    report
 }
 
 /// A message of the older mailbox, as it is kept.

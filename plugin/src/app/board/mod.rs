@@ -14,8 +14,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::app::settings::settings;
 use crate::app::shared::args::optional;
-use crate::app::{Ctx, settings, topic};
+use crate::app::{Ctx, topic};
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};

@@ -7,15 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{as_member, hide_team, look, optional};
+use crate::app::scheduling::slots::starved;
 use crate::app::shared::heads;
 use crate::app::shared::team_arg::OwnTeam;
-use crate::app::{Ctx, Park, Reply, Wake, settings, topic};
+use crate::app::{Ctx, Park, Reply, Wake, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
-use crate::host::Host;
 use crate::store::board::BoardTx;
-use crate::store::records::{Head, Need, Slot};
-use crate::store::{Db, keys, parse, read, readable};
+use crate::store::records::Need;
 
 /// Waits until somebody changes a task of your team's board, then list the
 /// tasks again. Only changes during the wait count: list before you wait.
@@ -132,48 +131,4 @@ fn state(ctx: Ctx, board: &BoardTx) -> Result<(u32, Option<Value>)> {
 
 fn no_progress(reason: &str, message: &str) -> Value {
     json!({"timedOut": false, "noProgress": {"reason": reason, "message": message}})
-}
-
-/// Whether all slots of the deployment are taken while a job waits for one.
-fn starved(ctx: Ctx, db: &Db) -> Result<bool> {
-    let slots = settings(ctx.host)?.slots;
-    if db.scan_prefix(keys::slots(), slots)?.len() < slots as usize {
-        return Ok(false);
-    }
-    let now = ctx.now();
-    let waits = |head: &heads::HeadWork| {
-        head.work.need == Need::Slot
-            && head.work.next_at <= now
-            && ctx.host.lookup(&head.owner, &head.work.team).is_some()
-    };
-    Ok(heads::heads(db, keys::work())?.list.iter().any(waits))
-}
-
-/// Wakes the waits of all teams that hold slots, if every slot is taken: one of
-/// them may be what a queued job waits for. Called after a job was queued or
-/// admitted. A hint: each wait looks by itself, too.
-pub fn nudge(host: &dyn Host) {
-    let found = settings(host).and_then(|settings| {
-        read(host, |db| {
-            let slots = db.scan_prefix(keys::slots(), settings.slots)?;
-            if slots.len() < settings.slots as usize {
-                return Ok(alloc::vec::Vec::new());
-            }
-            let mut teams = alloc::collections::BTreeSet::new();
-            for (key, value) in slots {
-                if let Some(slot) = readable(parse::<Slot>(&key, &value))? {
-                    teams.insert((slot.owner, slot.team));
-                }
-            }
-            let mut out = alloc::vec::Vec::new();
-            for (owner, team) in teams {
-                let head = readable(db.get::<Head>(&keys::TeamKeys::new(&owner, &team).head()))?;
-                out.extend(head.flatten().map(|head| (owner, team, head.revision)));
-            }
-            Ok(out)
-        })
-    });
-    for (owner, team, revision) in found.unwrap_or_default() {
-        host.publish(&owner, &topic(&team), revision);
-    }
 }

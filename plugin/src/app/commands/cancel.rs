@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::scheduling::advance::run_key;
 use crate::app::scheduling::finish::{Ending, finish};
+use crate::app::scheduling::record::run_key;
 use crate::app::shared::view;
 use crate::app::{Ctx, topic};
 use crate::domain::error::Result;

@@ -8,7 +8,8 @@ use core::cell::RefCell;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{connect, delete, get};
+use super::{delete, get};
+use crate::app::scheduling::connection;
 use crate::app::shared::object::Object;
 use crate::app::shared::public_state;
 use crate::app::{Ctx, topic};
@@ -191,7 +192,7 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
     if made {
         ctx.host.publish(owner, &topic(&id), 1);
     }
-    if let Err(error) = connect::ensure(ctx.host, owner, &id, runs) {
+    if let Err(error) = connection::ensure(ctx.host, owner, &id, runs) {
         // Stored as the team's reason; the reply shows it.
         ctx.host.log(Level::Info, &format!("team {id} is not ready yet: {}", error.code));
     }

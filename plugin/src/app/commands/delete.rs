@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::list;
-use crate::app::shared::{calling_member, heads};
+use crate::app::shared::{calling_member, heads, owned_teams};
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
@@ -95,7 +94,7 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
             threads.push(job.thread);
         }
     }
-    let others: Vec<Team> = list::owned(team.db, team.owner)?.into_iter().map(|(other, _)| other).collect();
+    let others: Vec<Team> = owned_teams::owned(team.db, team.owner)?.into_iter().map(|(other, _)| other).collect();
     let others: Vec<&Team> = others.iter().filter(|other| other.id != team.team.id).collect();
     threads.retain(|thread| !others.iter().any(|other| other.member_of_thread(thread).is_some()));
     for thread in threads {

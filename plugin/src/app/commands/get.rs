@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::Ctx;
+use crate::app::shared::paging::bad_cursor;
 use crate::app::shared::{damaged, view};
 use crate::domain::error::{Error, Result};
 use crate::domain::{cursor, limits, text};
@@ -54,7 +55,7 @@ pub fn get(ctx: Ctx, get: &Get) -> Result<Value> {
                 .transpose()
         })?;
         // The process may have lost its capability since the last commit.
-        if head.is_some_and(|h| h.revision == known && h.connected == view::connected(ctx, &get.team_id)) {
+        if head.is_some_and(|h| h.revision == known && h.connected == ctx.connected(&get.team_id)) {
             return Ok(json!({"unchanged": true, "revision": known}));
         }
     }
@@ -112,26 +113,4 @@ fn make_cursor(ctx: Ctx, team: &TeamTx, n: u32) -> String {
 fn open_cursor(ctx: Ctx, team: &TeamTx, given: &str) -> Result<u32> {
     let n = cursor::open(&team.team.nonce, &["get", ctx.owner(), &team.team.id], given);
     n.filter(|n| (1..=team.head.borrow().jobs).contains(n)).ok_or_else(bad_cursor)
-}
-
-/// What `make` makes, with the team's revision; or no more than that nothing
-/// changed since the revision that the caller has.
-pub fn unless_unchanged(team: &TeamTx, known: Option<u64>, make: impl FnOnce() -> Result<Value>) -> Result<Value> {
-    let revision = team.head.borrow().revision;
-    if known == Some(revision) {
-        return Ok(json!({"unchanged": true, "revision": revision}));
-    }
-    let mut reply = make()?;
-    reply["revision"] = json!(revision);
-    Ok(reply)
-}
-
-/// The one answer for a cursor that is not of this list.
-pub fn bad_cursor() -> Error {
-    Error::invalid(
-        "bad_cursor",
-        "cursor",
-        "This cursor is not of this list with these filters. Use the next_cursor of a page with the same filters, or \
-         none to begin again.",
-    )
 }

@@ -7,15 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::get;
 use super::read_state::folded;
 use super::send::find_member;
 use crate::app::Ctx;
-use crate::app::scheduling::input;
-use crate::app::shared::args::{optional, page_limit};
+use crate::app::shared::args::optional;
 use crate::app::shared::calling_member::speaker;
-use crate::app::shared::damaged;
+use crate::app::shared::paging::{self, page_limit};
 use crate::app::shared::team_arg::OwnTeam;
+use crate::app::shared::{damaged, team_context};
 use crate::domain::error::Result;
 use crate::domain::page::Page;
 use crate::domain::{cursor, ids, limits, text, time};
@@ -150,7 +149,7 @@ impl<'a> Filters<'a> {
     pub fn anchor(&self, ctx: Ctx, team: &TeamTx) -> Result<Option<u32>> {
         let Some(given) = self.cursor else { return Ok(None) };
         let place = cursor::open(&team.team.nonce, &self.binding(ctx, team), given);
-        place.map(Some).ok_or_else(get::bad_cursor)
+        place.map(Some).ok_or_else(paging::bad_cursor)
     }
 
     /// The cursor of the page after this record.
@@ -190,7 +189,7 @@ pub fn history(ctx: Ctx, args: &History) -> Result<Value> {
     };
     read(ctx.host, |db| {
         let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
-        get::unless_unchanged(&team, args.revision, || page(ctx, &team, &asked))
+        paging::unless_unchanged(&team, args.revision, || page(ctx, &team, &asked))
     })
 }
 
@@ -240,7 +239,7 @@ fn entry(team: &TeamTx, filters: &Filters, message: Result<Message>) -> Result<O
         if !filters.takes(&job) {
             return Ok(None);
         }
-        let line = input::line(team, &message, &job)?;
+        let line = team_context::line(team, &message, &job)?;
         Ok(filters.found_in(&line.body).then(|| record(&message, &job, &line)))
     });
     match read {
@@ -254,7 +253,7 @@ fn entry(team: &TeamTx, filters: &Filters, message: Result<Message>) -> Result<O
 /// Bytes of a text in a record of its own page, whatever must be escaped.
 const TEXT_JSON_BYTES: usize = limits::PAGE_BYTES - 4_000;
 
-fn record(message: &Message, job: &Job, line: &input::Line) -> Value {
+fn record(message: &Message, job: &Job, line: &team_context::Line) -> Value {
     let (shown, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, TEXT_JSON_BYTES);
     // A request was written in the conversation that asked, its end in the
     // member's own.

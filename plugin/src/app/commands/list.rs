@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::Ctx;
-use crate::app::shared::{damaged, view};
-use crate::domain::error::{Error, Result};
+use crate::app::shared::{damaged, owned_teams, view};
+use crate::domain::error::Result;
 use crate::domain::{limits, time};
-use crate::store::records::{Head, Job, Need, Team, Work};
+use crate::store::records::{Job, Need, Work};
 use crate::store::{Db, keys, parse, read, readable};
 
 /// Lists your teams, oldest first. `unfinished` counts the jobs that are not
@@ -25,11 +25,11 @@ pub struct List {}
 pub fn list(ctx: Ctx, _: &List) -> Result<Value> {
     read(ctx.host, |db| {
         let mut teams = Vec::new();
-        let (owned, unreadable) = listed(db, ctx.owner())?;
+        let (owned, unreadable) = owned_teams::listed(db, ctx.owner())?;
         let uncounted = owned.iter().any(|(_, head)| head.waiting.is_none() && head.unfinished > 0);
         let counted = if uncounted { count_waiting(db, ctx.owner(), owned.len())? } else { BTreeMap::new() };
         for (team, head) in owned {
-            let connected = view::connected(ctx, &team.id);
+            let connected = ctx.connected(&team.id);
             let waiting = head.waiting.unwrap_or_else(|| counted.get(&team.id).copied().unwrap_or(0));
             teams.push(json!({
                 "id": team.id, "name": team.name, "goal": team.goal, "revision": head.revision, "ready": head.ready,
@@ -70,30 +70,4 @@ fn count_waiting(db: &Db, owner: &str, teams: usize) -> Result<BTreeMap<String, 
         }
     }
     Ok(found)
-}
-
-/// The owner's teams that can be read, oldest first: two records each, whatever
-/// their history.
-pub fn owned(db: &Db, owner: &str) -> Result<Vec<(Team, Head)>> {
-    Ok(listed(db, owner)?.0)
-}
-
-/// Those, and the ids of the others with what is wrong.
-type Listed = (Vec<(Team, Head)>, Vec<(String, Error)>);
-
-fn listed(db: &Db, owner: &str) -> Result<Listed> {
-    let entries = db.scan_prefix(&keys::list(owner), limits::TEAMS_PER_OWNER as u32 + 1)?;
-    let ids: Vec<&str> = entries.iter().filter_map(|(key, _)| keys::listed_team(key)).collect();
-    let at: Vec<keys::TeamKeys> = ids.iter().map(|id| keys::TeamKeys::new(owner, id)).collect();
-    let teams = db.get_each::<Team>(&at.iter().map(|k| k.team()).collect::<Vec<String>>())?;
-    let heads = db.get_each::<Head>(&at.iter().map(|k| k.head()).collect::<Vec<String>>())?;
-    let (mut owned, mut damaged) = (Vec::new(), Vec::new());
-    for ((id, team), head) in ids.into_iter().zip(teams).zip(heads) {
-        match (team, head) {
-            (Some(Ok(team)), Some(Ok(head))) => owned.push((team, head)),
-            (Some(Err(error)), _) | (_, Some(Err(error))) => damaged.push((id.into(), error)),
-            _ => {}
-        }
-    }
-    Ok((owned, damaged))
 }

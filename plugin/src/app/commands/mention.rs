@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::connect;
 use super::send::{NewRequest, enqueue};
+use crate::app::scheduling::{connection, slots};
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Source;
@@ -106,13 +106,13 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
     })?;
     drop(held);
     if !touched.is_empty() {
-        crate::app::board::wait::nudge(ctx.host);
+        slots::wake_waiters(ctx.host);
     }
     for (team, revision) in &touched {
         ctx.host.publish(ctx.owner(), &topic(team), *revision);
         // A new authenticated mention reconnects its team.
         if ctx.host.lookup(ctx.owner(), team).is_none()
-            && let Err(error) = connect::ensure(ctx.host, ctx.owner(), team, runs)
+            && let Err(error) = connection::ensure(ctx.host, ctx.owner(), team, runs)
         {
             ctx.host.log(Level::Info, &format!("a mention could not connect team {team}: {}", error.code));
         }

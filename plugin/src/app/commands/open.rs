@@ -14,7 +14,7 @@ use crate::store::{keys, transact};
 /// An older component would drop what it does not know, so it must refuse the
 /// store from its first change on.
 pub fn open(host: &dyn Host) -> Result<()> {
-    crate::app::settings(host)?;
+    crate::app::settings::settings(host)?;
     transact(host, "open", |db| match db.get::<Meta>(keys::META)? {
         Some(Meta { format: STORE_FORMAT }) => Ok(()),
         None | Some(Meta { format: 1 }) => db.put(keys::META, &Meta { format: STORE_FORMAT }),

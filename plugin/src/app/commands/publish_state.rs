@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::shared::calling_member::speaker;
 use crate::app::shared::team_arg::OwnTeam;
-use crate::app::shared::{idempotency, public_state};
+use crate::app::shared::{idempotency, public_state, view};
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::state::{Draft, Entry, Kind, Status};
@@ -61,7 +61,7 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
                      update_team_state to change that one.",
                 )
                 .at("request_id")
-                .with(json!({"entry": public_state::view(&team, &known.entry)})));
+                .with(json!({"entry": view::entry(&team, &known.entry)})));
             }
             let reply = public_state::reply(&team, &known.entry, &[("created", json!(false))]);
             return Ok((reply, None));

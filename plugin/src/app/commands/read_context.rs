@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::app::Ctx;
-use crate::app::scheduling::input;
 use crate::app::shared::calling_member::speaker;
 use crate::app::shared::team_arg::OwnTeam;
+use crate::app::shared::team_context;
 use crate::domain::error::{Error, Result};
 use crate::domain::{context, limits};
 use crate::store::{TeamTx, read};
@@ -26,7 +26,7 @@ pub fn read_team_context(ctx: Ctx, args: &ReadTeamContext) -> Result<Value> {
     read(ctx.host, |db| {
         let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
         speaker(ctx, &team)?;
-        let (context, _) = context::fit(input::shared_context(&team, None)?, limits::CONTEXT_BYTES);
+        let (context, _) = context::fit(team_context::shared_context(&team, None)?, limits::CONTEXT_BYTES);
         serde_json::to_value(context).map_err(|_| Error::internal("the context cannot be written"))
     })
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::app::Ctx;
 use crate::app::shared::args::optional;
 use crate::app::shared::calling_member::speaker;
-use crate::app::shared::public_state;
 use crate::app::shared::team_arg::OwnTeam;
+use crate::app::shared::{public_state, view};
 use crate::domain::error::Result;
 use crate::domain::state::{Entry, Kind, Status};
 use crate::domain::{limits, text};
@@ -124,7 +124,7 @@ fn matching(team: &TeamTx, filter: &Filter) -> Result<Value> {
         return Err(public_state::no_entry());
     }
     let found = entries.iter().filter(|e| filter.takes(&e.entry));
-    let found: Vec<Value> = found.map(|e| public_state::view(team, &e.entry)).collect();
+    let found: Vec<Value> = found.map(|e| view::entry(team, &e.entry)).collect();
     Ok(json!({
         "entries": found, "state_revision": team.head.borrow().state_revision,
         "entries_left": limits::STATE_ENTRIES.saturating_sub(entries.len()),

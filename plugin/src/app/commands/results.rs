@@ -8,13 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::get;
 use super::history::{Asked, Filters};
 use super::read_result;
 use super::search_results::{answer, page};
 use crate::app::Ctx;
 use crate::app::shared::args::optional;
-use crate::app::shared::view;
+use crate::app::shared::{paging, view};
 use crate::domain::error::Result;
 use crate::domain::job::{JobKind, Phase};
 use crate::domain::{limits, text, time};
@@ -92,7 +91,7 @@ pub fn results(ctx: Ctx, args: &Results) -> Result<Value> {
     };
     read(ctx.host, |db| {
         let team = TeamTx::load(db, ctx.owner(), &args.team_id)?;
-        get::unless_unchanged(&team, args.revision, || {
+        paging::unless_unchanged(&team, args.revision, || {
             let filters = Filters::check(&team, &asked)?;
             page(ctx, &team, &filters, |job| {
                 if !args.status.is_none_or(|s| s.takes(&job.phase)) {

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::list;
 use crate::app::Ctx;
+use crate::app::shared::owned_teams;
 use crate::domain::error::Result;
 use crate::domain::{limits, text};
 use crate::store::read;
@@ -63,7 +63,7 @@ fn matching(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
     let words: Vec<&str> = folded.split(text::is_space).filter(|w| !w.is_empty()).collect();
     read(ctx.host, |db| {
         let mut found: Vec<(u8, Hit)> = Vec::new();
-        for (team, _) in list::owned(db, ctx.owner())? {
+        for (team, _) in owned_teams::owned(db, ctx.owner())? {
             let team_folded = text::fold(&team.name);
             for member in &team.members {
                 let name = text::fold(&member.name);

@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::scheduling::slots;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{calling_member, idempotency, view};
-use crate::app::{Ctx, board, topic};
+use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Source};
 use crate::domain::{ids, limits, text};
@@ -75,7 +76,7 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
     })?;
     if let Some(revision) = changed {
         ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
-        board::wait::nudge(ctx.host);
+        slots::wake_waiters(ctx.host);
     }
     Ok(reply)
 }
@@ -119,7 +120,7 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
     })?;
     if let Some(revision) = changed {
         ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
-        board::wait::nudge(ctx.host);
+        slots::wake_waiters(ctx.host);
     }
     Ok(reply)
 }

@@ -4,16 +4,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::scheduling::advance::run_key;
 use crate::app::scheduling::finish::{Ending, finish};
+use crate::app::scheduling::record::run_key;
 use crate::app::shared::damaged::DAMAGED;
+use crate::app::shared::settling::{self, Outcome};
 use crate::app::shared::{calling_member, view, write_off};
 use crate::app::{Caller, Ctx, topic};
 use crate::domain::error::{Error, Result};
-use crate::domain::job::{Failure, Phase};
+use crate::domain::job::Failure;
 use crate::domain::machine::{Event, step};
 use crate::domain::{limits, time};
 use crate::host::Host;
@@ -34,20 +35,13 @@ pub struct Settle {
     pub outcome: Outcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Failed,
-    Retry,
-}
-
 pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
-    let connected = view::connected(ctx, &settle.team_id);
+    let connected = ctx.connected(&settle.team_id);
     let ended = end(ctx, &settle.team_id, &settle.job_id, |job| {
         if job.phase.finished() {
             return Ok(None);
         }
-        if !outcomes(job, connected).contains(&settle.outcome) {
+        if !settling::outcomes(job, connected).contains(&settle.outcome) {
             return Err(Error::conflict(
                 "not_unknown",
                 "Only a job whose outcome is unknown, whose cancel waits for the host, or whose team is not connected can \
@@ -66,18 +60,6 @@ pub fn settle(ctx: Ctx, settle: &Settle) -> Result<Value> {
             write_off::job(ctx, &settle.team_id, &settle.job_id, &error)
         }
         ended => ended,
-    }
-}
-
-/// How the owner may settle a job now.
-pub fn outcomes(job: &Job, connected: bool) -> &'static [Outcome] {
-    match &job.phase {
-        Phase::Unknown { .. } => &[Outcome::Failed, Outcome::Retry],
-        Phase::Cancelling { accepted, .. } if *accepted || job.hold.is_some() => &[Outcome::Failed],
-        // Only a connected host can say what became of it, and that may never be;
-        // what was taken over may be at work at no host at all.
-        phase if phase.holds_slot() && (!connected || job.slot.is_none()) => &[Outcome::Failed],
-        _ => &[],
     }
 }
 

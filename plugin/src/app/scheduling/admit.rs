@@ -3,39 +3,22 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use super::advance::{Admission, Step, hold};
 use super::finish::{Ending, finish};
 use super::input::freeze;
-use super::leftovers;
-use super::observe::{self, Attempt, Seen, say};
+use super::observe::{self, Attempt};
+use super::permit::Admission;
+use super::readiness::{Ready, ready};
+use super::rotation::{round, serve};
+use super::step::{Step, hold};
 use super::timed::Timed;
-use crate::app::commands::connect;
+use super::{connection, leftovers, slots};
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::Result;
-use crate::domain::job::{Failure, Phase, Wait};
 use crate::domain::machine::{Event, step};
-use crate::domain::schedule;
-use crate::host::{RunError, ThreadState};
 use crate::store::records::{Frozen, Job, Slot};
 use crate::store::{Db, TeamTx, keys, readable, transact};
-
-/// What the conversation says before anything is sent there.
-pub enum Ready {
-    Yes,
-    /// The interrupts that the job's answer is for are not open any more: it is
-    /// not sent, and the job follows whatever became of them.
-    AnsweredElsewhere,
-    /// Not now.
-    Hold {
-        code: &'static str,
-        message: String,
-        disconnect: bool,
-    },
-    Never(Failure),
-}
 
 /// What an attempt has stored.
 enum Tried {
@@ -57,7 +40,7 @@ enum Tried {
 pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
     let timed = Timed::new(s.host, s.runs);
     let s = &Step { runs: &timed, ..*s };
-    let seen = connect::agent_is_back(s, planned, s.runs.state(&planned.thread, None))?;
+    let seen = connection::agent_is_back(s, planned, s.runs.state(&planned.thread, None))?;
     let seen = leftovers::end(s, planned, seen)?;
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {
@@ -98,7 +81,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
     match tried {
         Tried::Frozen { job, frozen, send } => {
             if s.permit.full {
-                crate::app::board::wait::nudge(s.host);
+                slots::wake_waiters(s.host);
             }
             let seen = match (send, seen) {
                 (false, Ok(state)) => observe::answered_elsewhere(s.runs, &job, &state, "it was answered or withdrawn"),
@@ -107,7 +90,7 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
             s.conclude(planned.job, seen, timed.cut(), false)?;
         }
         Tried::Held { code, message, disconnect: true } => {
-            connect::disconnected(s.host, s.owner, s.team, &observe::as_disconnect(code, &message))?;
+            connection::disconnected(s.host, s.owner, s.team, &observe::as_disconnect(code, &message))?;
         }
         Tried::Held { .. } | Tried::Failed => {}
     }
@@ -126,59 +109,6 @@ pub fn pass_over(s: &Step, planned: &Admission) -> Result<bool> {
         serve(db, s)?;
         Ok(true)
     })
-}
-
-/// A conversation that is busy or has an open question takes nothing new, and
-/// an answer is for its own question only.
-pub fn ready(seen: &core::result::Result<ThreadState, RunError>, job: &Job) -> Ready {
-    let state = match seen {
-        Ok(state) => state,
-        // A fresh conversation has no state yet.
-        Err(RunError::NotFound(_)) => return Ready::Yes,
-        Err(error) => {
-            return match observe::not_admitted(job, error) {
-                Seen::NotNow { code, message, disconnect } => Ready::Hold { code, message, disconnect },
-                Seen::Never(failure) => Ready::Never(failure),
-                _ => Ready::Hold { code: "host_unavailable", message: say(error), disconnect: false },
-            };
-        }
-    };
-    // Whatever runs there now may be what another answer has started.
-    if let Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } = &job.phase
-        && let Wait::Interrupts { .. } = answer.wait
-        && !observe::still_open(&answer.wait, state)
-    {
-        return Ready::AnsweredElsewhere;
-    }
-    if state.active_run.is_some() {
-        let message = String::from("The conversation is busy with a run outside the team's work.");
-        return Ready::Hold { code: "conversation_busy", message, disconnect: false };
-    }
-    let open = || state.open_question.is_some() || !state.interrupts.is_empty();
-    match &job.phase {
-        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => {
-            if observe::still_open(&answer.wait, state) {
-                Ready::Yes
-            } else {
-                Ready::Never(changed())
-            }
-        }
-        _ if open() => Ready::Hold {
-            code: "conversation_has_open_question",
-            message:
-                "A question in this conversation is not answered; it blocks new work there until somebody answers it."
-                    .into(),
-            disconnect: false,
-        },
-        _ => Ready::Yes,
-    }
-}
-
-fn changed() -> Failure {
-    Failure {
-        code: "clarification_changed".into(),
-        message: "The question was answered or replaced in the conversation itself. Inspect the conversation.".into(),
-    }
 }
 
 /// Whether this job may start now: it is the first of its conversation and was
@@ -202,39 +132,4 @@ fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> 
         }
     }
     Ok(true)
-}
-
-/// An owner's place in the round.
-struct Turn {
-    owner: String,
-    /// It can take its turn: not all that it has to start is in teams that rest.
-    ready: bool,
-}
-
-/// The stored round: those for whom this step was planned, with new ones last,
-/// and those who have joined it since. Whoever has nothing to start drops out;
-/// whoever rests keeps its place, and nobody waits for it.
-fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
-    let (planned, resting) = (&s.permit.round, &s.permit.resting);
-    let stored: Vec<String> = readable(db.get(keys::ROUND))?.flatten().unwrap_or_default();
-    let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
-    for owner in stored {
-        let ready = planned.contains(&owner) || heads::asks(db, s.host, &owner, resting)?;
-        let rests = || resting.iter().any(|(o, _)| *o == owner);
-        if ready || (rests() && heads::asks(db, s.host, &owner, &[])?) {
-            round.push(Turn { owner, ready });
-        }
-    }
-    for owner in planned {
-        if !round.iter().any(|turn| turn.owner == *owner) {
-            round.push(Turn { owner: owner.clone(), ready: true });
-        }
-    }
-    Ok(round)
-}
-
-/// The owner had its attempt: it goes to the end of the round.
-pub fn serve(db: &Db, s: &Step) -> Result<()> {
-    let round = round(db, s)?.into_iter().map(|turn| turn.owner).collect();
-    db.put(keys::ROUND, &schedule::served(round, s.owner))
 }

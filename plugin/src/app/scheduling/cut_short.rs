@@ -2,8 +2,9 @@
 //! it did say is stored, and a mark from which the next step continues: so a job
 //! moves also where each call of the host takes as long as it may.
 
-use super::advance::{self, Step};
 use super::observe::{self, Attempt, Seen};
+use super::record::apply;
+use super::step::{Step, hold};
 use super::timed::Cut;
 use crate::app::topic;
 use crate::domain::error::Result;
@@ -30,7 +31,7 @@ pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
         let Some(mut job) = team.planned_job(n)? else { return Ok(None) };
         let mut changed = false;
         if let Cut::Named(run) = cut {
-            changed = advance::apply(&team, job, &Seen::Started { run: run.id.clone() }, now)?;
+            changed = apply(&team, job, &Seen::Started { run: run.id.clone() }, now)?;
             job = team.job(n)?;
         }
         if let Some(hold) = mark(&job, cut, again, now) {
@@ -59,7 +60,7 @@ fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
         }
         (Phase::Starting | Phase::Resuming { .. }, Cut::Sent) => {
             let message = "The host takes long to answer; it is asked again with the same key.";
-            Some(advance::hold(job, "host_slow", message, now))
+            Some(hold(job, "host_slow", message, now))
         }
         (Phase::Running { run }, Cut::Named(ended)) if *run == ended.id => {
             let message = "The host takes long to answer; what the run left behind is read in the next step.";

@@ -7,16 +7,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::advance::{Admission, Step};
+use super::permit::Admission;
+use super::readiness::State;
+use super::step::Step;
 use crate::app::shared::calling_member;
 use crate::domain::error::Result;
 use crate::domain::job::Phase;
-use crate::host::{Level, RunError, ThreadState};
+use crate::host::{Level, ThreadState};
 use crate::store::records::{Job, Outlived};
 use crate::store::{Db, keys, parse, read, readable, transact};
-
-/// What the host says of a conversation.
-pub type State = core::result::Result<ThreadState, RunError>;
 
 /// Runs of one conversation that are looked at. A run leaves an entry for as
 /// long as its team exists.

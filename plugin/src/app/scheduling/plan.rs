@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::advance::{Admission, Permit};
+use super::permit::{Admission, Permit};
+use crate::app::settings::{Reconnect, settings};
 use crate::app::shared::heads::{self, HeadWork};
-use crate::app::{Reconnect, settings};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::domain::schedule::{self, Candidate};

@@ -4,10 +4,11 @@
 
 use alloc::format;
 
-use super::admit::serve;
-use super::advance::{self, Step};
 use super::finish::{Ending, finish};
 use super::observe::Seen;
+use super::record::apply;
+use super::rotation::serve;
+use super::step::{Step, hold};
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::{Error, Kind, Result};
@@ -66,7 +67,7 @@ fn hold_back(s: &Step, n: u32, wanted: Wanted, error: &Error) -> Result<bool> {
             return Ok(None);
         }
         if job.tries(&error.code) <= limits::FAILURES_TO_GIVE_UP || !give_up(&team, &job, wanted, error, now)? {
-            job.hold = Some(advance::hold(&job, &error.code, &error.message, now));
+            job.hold = Some(hold(&job, &error.code, &error.message, now));
             team.save_job(&mut job, now)?;
         }
         if wants_slot {
@@ -98,7 +99,7 @@ fn give_up(team: &TeamTx, job: &Job, wanted: Wanted, error: &Error, now: u64) ->
         Wanted::Collect(Some(Seen::Never(_))) => Seen::Never(failure),
         Wanted::Collect(_) => Seen::Lost,
     };
-    advance::apply(team, job.clone(), &seen, now)
+    apply(team, job.clone(), &seen, now)
 }
 
 /// The job itself cannot be read or written: its place in the work list waits.

@@ -8,7 +8,7 @@ use crate::domain::board::Status;
 use crate::domain::error::Result;
 use crate::domain::limits;
 use crate::store::TeamTx;
-use crate::store::board::{BoardTx, Card};
+use crate::store::board::{BoardTx, Card, Import};
 
 #[derive(Default)]
 struct Counts {
@@ -56,10 +56,23 @@ pub fn report(board: &BoardTx, live: &[Card]) -> Value {
         "changes": head.events, "changesLeft": limits::BOARD_EVENTS.saturating_sub(head.events),
     });
     if let Some(import) = &head.import {
-        report["import"] = crate::app::board::import::report(import);
+        report["import"] = import_report(import);
         if let (Some(failure), false) = (&import.failure, import.accepted) {
             report["failure"] = json!({"line": failure.line, "message": failure.message});
         }
+    }
+    report
+}
+
+/// What came of an import.
+pub fn import_report(import: &Import) -> Value {
+    let mut report = json!({
+        "source": import.source, "parts": import.parts, "lines": import.lines, "done": import.done,
+        "taskRecords": import.tasks, "memberRecords": import.members, "messages": import.messages,
+        "deliveries": import.deliveries, "ignored": import.ignored, "accepted": import.accepted,
+    });
+    if let Some(failure) = &import.failure {
+        report["failure"] = json!({"line": failure.line, "message": failure.message});
     }
     report
 }

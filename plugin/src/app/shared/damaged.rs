@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::view;
 use crate::app::Ctx;
 use crate::domain::error::{Error, Result};
 use crate::domain::{limits, text};
@@ -34,7 +33,7 @@ pub fn team(ctx: Ctx, db: &Db, id: &str, error: &Error) -> Result<Value> {
     Ok(json!({
         "team": {
             "id": id, "name": team.as_ref().map_or(id, |t| &t.name), "goal": team.as_ref().map_or("", |t| &t.goal),
-            "revision": head.revision, "ready": false, "connected": view::connected(ctx, id),
+            "revision": head.revision, "ready": false, "connected": ctx.connected(id),
             "reason": reason(error.damaged_key().unwrap_or("")), "created_at": null,
             "lead": team.as_ref().and_then(|t| t.lead.as_ref()),
             "successor_of": team.as_ref().and_then(|t| t.successor_of.as_ref()),

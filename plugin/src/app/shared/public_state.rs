@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use crate::app::scheduling::input;
+use super::{team_context, view};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::state::{self, Entry, Stamp, Status};
 use crate::domain::{context, limits};
@@ -19,20 +19,15 @@ pub fn stamp(me: &Member, during: Option<&Job>, now: u64) -> Stamp {
     Stamp { member: me.id.clone(), thread: me.thread.clone(), job, earlier: None, at: now }
 }
 
-/// An entry as everybody sees it.
-pub fn view(team: &TeamTx, entry: &Entry) -> Value {
-    state::project(entry, |id| team.team.member(id).map(|m| m.name.as_str()))
-}
-
 /// Stores an entry among `others`, if all of them together stay within the
 /// budgets of the public state and of the shared context.
 pub fn store(team: &TeamTx, others: &[StateEntry], changed: &StateEntry) -> Result<()> {
     let mut entries: Vec<&Entry> = others.iter().filter(|e| e.n != changed.n).map(|e| &e.entry).collect();
     entries.push(&changed.entry);
-    let views: Vec<Value> = entries.iter().map(|e| view(team, e)).collect();
+    let views: Vec<Value> = entries.iter().map(|e| view::entry(team, e)).collect();
     state::check_budget(&views)?;
     let active = entries.iter().zip(&views).filter(|(e, _)| e.status == Status::Active).map(|(_, v)| v.clone());
-    let shared = input::standing_context(team, active.collect());
+    let shared = team_context::standing_context(team, active.collect());
     let bytes = context::fixed_bytes(&shared);
     if bytes > limits::CONTEXT_BYTES {
         return Err(Error::limit(
@@ -63,7 +58,7 @@ pub fn no_entry() -> Error {
 
 /// A reply with the entry and the revision of the whole public state.
 pub fn reply(team: &TeamTx, entry: &Entry, facts: &[(&str, Value)]) -> Value {
-    let mut reply = json!({"entry": view(team, entry), "state_revision": team.head.borrow().state_revision});
+    let mut reply = json!({"entry": view::entry(team, entry), "state_revision": team.head.borrow().state_revision});
     for (name, fact) in facts {
         reply[String::from(*name)] = fact.clone();
     }

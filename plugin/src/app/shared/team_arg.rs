@@ -10,9 +10,8 @@ use core::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 
-use super::args;
+use super::{args, owned_teams};
 use crate::app::Ctx;
-use crate::app::commands::list;
 use crate::domain::error::{Error, Result};
 use crate::store::read;
 use crate::store::records::Team;
@@ -32,7 +31,7 @@ impl OwnTeam {
         if !self.0.is_empty() {
             return Ok(());
         }
-        let teams = read(ctx.host, |db| list::owned(db, ctx.owner()))?;
+        let teams = read(ctx.host, |db| owned_teams::owned(db, ctx.owner()))?;
         // The nearest conversation that is a member's, as for whoever speaks.
         for thread in ctx.caller.thread.iter().chain(&ctx.caller.ancestors) {
             let of: Vec<&Team> =

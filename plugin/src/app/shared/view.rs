@@ -7,19 +7,14 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::{damaged, heads};
+use super::{damaged, heads, settling};
 use crate::app::Ctx;
-use crate::app::commands::settle;
 use crate::domain::error::Result;
 use crate::domain::job::{OpenInterrupt, Phase, Source, Wait};
+use crate::domain::state::{self, Entry};
 use crate::domain::{asked, limits, text, time};
 use crate::store::TeamTx;
 use crate::store::records::{Head, Job, Need, Team, Work};
-
-/// Whether this process holds a capability for the team.
-pub fn connected(ctx: Ctx, team: &str) -> bool {
-    ctx.host.lookup(ctx.owner(), team).is_some()
-}
 
 /// Why a team does not work: null while it is ready and connected.
 pub fn disconnected(head: &Head, connected: bool) -> Value {
@@ -39,7 +34,7 @@ pub fn disconnected(head: &Head, connected: bool) -> Value {
 /// A team with its members and counts.
 pub fn team(ctx: Ctx, t: &TeamTx) -> Result<Value> {
     let head = t.head.borrow();
-    let connected = connected(ctx, &t.team.id);
+    let connected = ctx.connected(&t.team.id);
     let mut reason = disconnected(&head, connected);
     let mut members = Vec::new();
     for member in &t.team.members {
@@ -135,7 +130,7 @@ pub fn job_with(
         "parent_id": parent, "root_id": root, "request_id": job.request_id,
         "text": shown, "text_truncated": text_truncated, "result": result,
         "error": job.failure, "note": job.note, "reason": reason(ctx, t, job)?,
-        "settle": settle::outcomes(job, connected(ctx, &t.team.id)),
+        "settle": settling::outcomes(job, ctx.connected(&t.team.id)),
         "question": question, "interrupts": interrupts, "thread": job.thread,
         "run_id": job.run(),
         "created_at": created_at(job), "completed_at": job.completed_at.map(time::rfc3339),
@@ -193,7 +188,7 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
                 .into(),
         );
     }
-    if !connected(ctx, &t.team.id) {
+    if !ctx.connected(&t.team.id) {
         let message = match job.phase.holds_slot() {
             true => {
                 "The team is not connected. Reconnect it to learn what became of the run, or settle the job as failed."
@@ -229,4 +224,9 @@ fn ahead(t: &TeamTx, work: &Work) -> Result<String> {
         return Ok("in another team".into());
     }
     Ok(t.readable_id(work.job)?.unwrap_or_else(|| "it cannot be read".into()))
+}
+
+/// An entry as everybody sees it.
+pub fn entry(team: &TeamTx, entry: &Entry) -> Value {
+    state::project(entry, |id| team.team.member(id).map(|m| m.name.as_str()))
 }

@@ -1,0 +1,79 @@
+//! Stores what a step has seen of a job.
+
+use super::observe::{self, Seen};
+use super::record::apply;
+use super::setback::{self, Wanted};
+use super::step::Step;
+use super::timed::Cut;
+use super::{connection, cut_short};
+use crate::app::topic;
+use crate::domain::error::Result;
+use crate::store::{TeamTx, read, transact};
+
+impl Step<'_> {
+    /// Stores what was seen of a job, or how far the step came. `again`: its
+    /// input is sent once more, as a person wants.
+    pub fn conclude(&self, n: u32, seen: Seen, cut: Option<Cut>, again: bool) -> Result<bool> {
+        match cut {
+            None => self.record(n, seen),
+            Some(cut) => cut_short::store(self, n, &cut, again)
+                .or_else(|error| setback::after(self, n, Wanted::Collect(None), error)),
+        }
+    }
+
+    /// Stores an observation: the job is read again, since a cancel may have
+    /// come in while the host was asked, and what does not fit any more is
+    /// dropped.
+    fn record(&self, n: u32, seen: Seen) -> Result<bool> {
+        let stored = if seen == Seen::Nothing { self.clear_hold(n) } else { self.store(n, &seen) };
+        stored.or_else(|error| setback::after(self, n, Wanted::Collect(Some(&seen)), error))
+    }
+
+    fn store(&self, n: u32, seen: &Seen) -> Result<bool> {
+        let now = self.host.now_ms();
+        let revision = transact(self.host, &self.lock(), |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let job = team.job(n)?;
+            if !apply(&team, job, seen, now)? {
+                return Ok(None);
+            }
+            team.finish().map(Some)
+        })?;
+        if let Some(revision) = revision {
+            self.host.publish(self.owner, &topic(self.team), revision);
+        }
+        match seen {
+            Seen::NotNow { code, message, disconnect: true } | Seen::Later { code, message, disconnect: true } => {
+                connection::disconnected(self.host, self.owner, self.team, &observe::as_disconnect(code, message))?;
+            }
+            _ => {}
+        }
+        Ok(revision.is_some())
+    }
+
+    /// The host answers again: whatever held the job is over.
+    fn clear_hold(&self, n: u32) -> Result<bool> {
+        let held = read(self.host, |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            team.has_due_time(&team.job(n)?)
+        })?;
+        if !held {
+            return Ok(false);
+        }
+        let now = self.host.now_ms();
+        let revision = transact(self.host, &self.lock(), |db| {
+            let team = TeamTx::load(db, self.owner, self.team)?;
+            let mut job = team.job(n)?;
+            if job.phase.finished() {
+                return Ok(None);
+            }
+            job.hold = None;
+            team.save_job(&mut job, now)?;
+            team.finish().map(Some)
+        })?;
+        if let Some(revision) = revision {
+            self.host.publish(self.owner, &topic(self.team), revision);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether a conversation takes what a job wants to send there.
+
+use alloc::string::String;
+
+use super::observe::{self, Seen, say};
+use crate::domain::job::{Failure, Phase, Wait};
+use crate::host::{RunError, ThreadState};
+use crate::store::records::Job;
+
+/// What the host says of a conversation.
+pub type State = core::result::Result<ThreadState, RunError>;
+
+/// What the conversation says before anything is sent there.
+pub enum Ready {
+    Yes,
+    /// The interrupts that the job's answer is for are not open any more: it is
+    /// not sent, and the job follows whatever became of them.
+    AnsweredElsewhere,
+    /// Not now.
+    Hold {
+        code: &'static str,
+        message: String,
+        disconnect: bool,
+    },
+    Never(Failure),
+}
+
+/// A conversation that is busy or has an open question takes nothing new, and
+/// an answer is for its own question only.
+pub fn ready(seen: &State, job: &Job) -> Ready {
+    let state = match seen {
+        Ok(state) => state,
+        // A fresh conversation has no state yet.
+        Err(RunError::NotFound(_)) => return Ready::Yes,
+        Err(error) => {
+            return match observe::not_admitted(job, error) {
+                Seen::NotNow { code, message, disconnect } => Ready::Hold { code, message, disconnect },
+                Seen::Never(failure) => Ready::Never(failure),
+                _ => Ready::Hold { code: "host_unavailable", message: say(error), disconnect: false },
+            };
+        }
+    };
+    // Whatever runs there now may be what another answer has started.
+    if let Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } = &job.phase
+        && let Wait::Interrupts { .. } = answer.wait
+        && !observe::still_open(&answer.wait, state)
+    {
+        return Ready::AnsweredElsewhere;
+    }
+    if state.active_run.is_some() {
+        let message = String::from("The conversation is busy with a run outside the team's work.");
+        return Ready::Hold { code: "conversation_busy", message, disconnect: false };
+    }
+    let open = || state.open_question.is_some() || !state.interrupts.is_empty();
+    match &job.phase {
+        Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => {
+            if observe::still_open(&answer.wait, state) {
+                Ready::Yes
+            } else {
+                Ready::Never(changed())
+            }
+        }
+        _ if open() => Ready::Hold {
+            code: "conversation_has_open_question",
+            message:
+                "A question in this conversation is not answered; it blocks new work there until somebody answers it."
+                    .into(),
+            disconnect: false,
+        },
+        _ => Ready::Yes,
+    }
+}
+
+fn changed() -> Failure {
+    Failure {
+        code: "clarification_changed".into(),
+        message: "The question was answered or replaced in the conversation itself. Inspect the conversation.".into(),
+    }
+}
