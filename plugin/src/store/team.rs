@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use super::records::{Head, Job, Message, MessageKind, Need, Slot, StateEntry, Team, V1, Work};
 use super::{Db, keys, readable};
@@ -19,6 +19,7 @@ pub struct TeamTx<'a, 'h> {
     pub keys: keys::TeamKeys,
     pub team: Team,
     pub head: RefCell<Head>,
+    finished: Cell<Option<u64>>,
 }
 
 impl<'a, 'h> TeamTx<'a, 'h> {
@@ -30,7 +31,12 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         let keys = keys::TeamKeys::new(owner, team);
         let team: Team = db.get(&keys.team())?.ok_or_else(Error::no_team)?;
         let head: Head = db.get(&keys.head())?.ok_or_else(Error::no_team)?;
-        Ok(Self { db, owner, keys, team, head: RefCell::new(head) })
+        Ok(Self { db, owner, keys, team, head: RefCell::new(head), finished: Cell::new(None) })
+    }
+
+    /// The revision that [`Self::finish`] gave. Absent: nothing has changed.
+    pub fn finished(&self) -> Option<u64> {
+        self.finished.get()
     }
 
     /// Writes the head, with the next revision. Gives that revision.
@@ -38,6 +44,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         let mut head = self.head.borrow_mut();
         head.revision += 1;
         self.db.put(&self.keys.head(), &*head)?;
+        self.finished.set(Some(head.revision));
         Ok(head.revision)
     }
 

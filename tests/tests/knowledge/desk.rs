@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 
-use agent_teams_plugin::app::scheduling::connection;
 use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
+use agent_teams_plugin::app::scheduling::connection;
 use agent_teams_plugin::app::scheduling::{advance, plan};
 use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;

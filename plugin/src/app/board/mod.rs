@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 
 use crate::app::settings::settings;
 use crate::app::shared::args::optional;
+use crate::app::shared::change::change_team;
 use crate::app::{Ctx, topic};
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
 use crate::domain::error::{Error, Kind, Result};
@@ -134,19 +135,16 @@ pub fn look<T>(ctx: Ctx, team: &str, who: Identify, f: impl Fn(&BoardTx, &Who) -
 /// `f` says whether it changed anything. A commit whose outcome is unknown
 /// signals nobody.
 pub fn change<T>(ctx: Ctx, team_id: &str, who: Identify, f: impl Fn(&BoardTx, &Who) -> Result<(T, bool)>) -> Result<T> {
-    let (reply, revision) = transact(ctx.host, &commit_lock(ctx.owner(), team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), team_id)?;
-        let who = who(ctx, &team)?;
-        let board = BoardTx::load(&team)?;
+    let changed = change_team(ctx.host, ctx.owner(), team_id, |team| {
+        let who = who(ctx, team)?;
+        let board = BoardTx::load(team)?;
         let (reply, changed) = f(&board, &who)?;
-        let revision = if changed { Some(board.finish()?) } else { None };
-        Ok((reply, revision))
-    })
-    .map_err(|e| if e.kind == Kind::Unknown { board::unconfirmed() } else { e })?;
-    if let Some(revision) = revision {
-        ctx.host.publish(ctx.owner(), &topic(team_id), revision);
-    }
-    Ok(reply)
+        if changed {
+            board.finish()?;
+        }
+        Ok(reply)
+    });
+    changed.map_err(|e| if e.kind == Kind::Unknown { board::unconfirmed() } else { e })
 }
 
 /// Refuses commands on a board whose import is not settled.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::app::scheduling::finish::{Ending, finish};
 use crate::app::scheduling::record::run_key;
+use crate::app::shared::change::change_team;
 use crate::app::shared::view;
 use crate::app::{Ctx, topic};
 use crate::domain::error::Result;
@@ -27,12 +28,11 @@ pub struct Cancel {
 
 pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &cancel.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &cancel.team_id)?;
+    let reply = change_team(ctx.host, ctx.owner(), &cancel.team_id, |team| {
         let mut job = team.job_by_id(&cancel.job_id)?;
         let before = job.phase.clone();
-        let Some(phase) = step(&before, Event::Cancel { key: run_key(&team, &job)? }) else {
-            return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
+        let Some(phase) = step(&before, Event::Cancel { key: run_key(team, &job)? }) else {
+            return Ok(json!({"job": view::job(ctx, team, &job, true)?}));
         };
         let question = matches!(before.wait(), Some(Wait::Question { .. }));
         job.phase = phase;
@@ -43,16 +43,13 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
                     "Its question stays open in the conversation and blocks new work there until it is answered.",
                 )
             });
-            finish(&team, before.run(), job, Ending::Cancelled { note }, now)?
+            finish(team, before.run(), job, Ending::Cancelled { note }, now)?
         } else {
             team.save_job(&mut job, now)?;
             job
         };
-        let revision = team.finish()?;
-        Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
+        team.finish()?;
+        Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(&cancel.team_id), revision);
-    }
     Ok(reply)
 }

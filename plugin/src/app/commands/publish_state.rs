@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::shared::calling_member::speaker;
+use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{idempotency, public_state, view};
 use crate::app::{Ctx, topic};
@@ -43,12 +44,11 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
     let draft = Draft::check(&publish.title, &publish.content)?;
     let published = draft.publication(publish.kind);
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &publish.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &publish.team_id)?;
-        let me = speaker(ctx, &team)?;
+    let reply = change_team(ctx.host, ctx.owner(), &publish.team_id, |team| {
+        let me = speaker(ctx, team)?;
         let digest = ids::digest("publish_team_state", &[&publish.team_id, &request_id, &published]);
-        let during = match idempotency::recall(ctx, &team, &me, &digest)? {
-            idempotency::Call::Again(reply) => return Ok((reply, None)),
+        let during = match idempotency::recall(ctx, team, &me, &digest)? {
+            idempotency::Call::Again(reply) => return Ok(reply),
             idempotency::Call::New { during } => during,
         };
         let entries = team.state()?;
@@ -61,10 +61,10 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
                      update_team_state to change that one.",
                 )
                 .at("request_id")
-                .with(json!({"entry": view::entry(&team, &known.entry)})));
+                .with(json!({"entry": view::entry(team, &known.entry)})));
             }
-            let reply = public_state::reply(&team, &known.entry, &[("created", json!(false))]);
-            return Ok((reply, None));
+            let reply = public_state::reply(team, &known.entry, &[("created", json!(false))]);
+            return Ok(reply);
         }
         if entries.len() >= limits::STATE_ENTRIES {
             return Err(Error::limit(
@@ -91,13 +91,11 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
                 edited: stamp,
             },
         };
-        public_state::store(&team, &entries, &record)?;
-        let reply = public_state::reply(&team, &record.entry, &[("created", json!(true))]);
-        idempotency::remember(ctx, &team, &digest, &reply)?;
-        Ok((reply, Some(team.finish()?)))
+        public_state::store(team, &entries, &record)?;
+        let reply = public_state::reply(team, &record.entry, &[("created", json!(true))]);
+        idempotency::remember(ctx, team, &digest, &reply)?;
+        team.finish()?;
+        Ok(reply)
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(&publish.team_id), revision);
-    }
     Ok(reply)
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::scheduling::observe;
+use crate::app::shared::change::change_team;
 use crate::app::shared::view;
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
@@ -138,12 +139,11 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
     }
     let read_now = open_interrupts(runs, &job)?;
     let now = ctx.now();
-    let (reply, revision) = transact(ctx.host, &commit_lock(ctx.owner(), &resume.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &resume.team_id)?;
+    let reply = change_team(ctx.host, ctx.owner(), &resume.team_id, |team| {
         let mut job = team.job_by_id(&resume.job_id)?;
         if let Some((_, known)) = job.answers.iter().find(|(id, _)| *id == request_id) {
             if *known == digest {
-                return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
+                return Ok(json!({"job": view::job(ctx, team, &job, true)?}));
             }
             return Err(
                 Error::conflict("request_id_reused", "This request_id was used for another answer.").at("request_id")
@@ -181,12 +181,9 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         job.answers.push((request_id.clone(), digest.clone()));
         team.db.put_text(&team.keys.answer(job.n), &answer_text)?;
         team.save_job(&mut job, now)?;
-        let revision = team.finish()?;
-        Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
+        team.finish()?;
+        Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
-    if let Some(revision) = revision {
-        ctx.host.publish(ctx.owner(), &topic(&resume.team_id), revision);
-    }
     Ok(reply)
 }
 

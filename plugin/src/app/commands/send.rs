@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::scheduling::slots;
+use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{calling_member, idempotency, view};
 use crate::app::{Ctx, topic};
@@ -67,15 +68,15 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
     let body = text::bounded("text", &send.text, limits::TEXT)?;
     let new = NewRequest { source: Source::Owner, request_id, text: body, during: None };
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &send.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &send.team_id)?;
-        let member = team.team.member(&send.member_id).cloned().ok_or_else(|| no_member(&team, "member_id"))?;
-        let (job, created) = enqueue(&team, &member, &new, now)?;
-        let revision = if created { Some(team.finish()?) } else { None };
-        Ok((json!({"job": view::job(ctx, &team, &job, true)?, "created": created}), revision))
+    let (reply, created) = change_team(ctx.host, ctx.owner(), &send.team_id, |team| {
+        let member = team.team.member(&send.member_id).cloned().ok_or_else(|| no_member(team, "member_id"))?;
+        let (job, created) = enqueue(team, &member, &new, now)?;
+        if created {
+            team.finish()?;
+        }
+        Ok((json!({"job": view::job(ctx, team, &job, true)?, "created": created}), created))
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
+    if created {
         slots::wake_waiters(ctx.host);
     }
     Ok(reply)
@@ -87,15 +88,14 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
     let request_id = text::bounded("request_id", &send.request_id, limits::REQUEST_ID)?;
     let body = text::bounded("text", &send.text, limits::TEXT)?;
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &send.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &send.team_id)?;
-        let me = calling_member::speaker(ctx, &team)?;
+    let (reply, created) = change_team(ctx.host, ctx.owner(), &send.team_id, |team| {
+        let me = calling_member::speaker(ctx, team)?;
         let digest = ids::digest("send_member", &[&send.team_id, &send.member, &request_id, &body]);
-        let during = match idempotency::recall(ctx, &team, &me, &digest)? {
-            idempotency::Call::Again(reply) => return Ok((reply, None)),
+        let during = match idempotency::recall(ctx, team, &me, &digest)? {
+            idempotency::Call::Again(reply) => return Ok((reply, false)),
             idempotency::Call::New { during } => during,
         };
-        let member = find_member(&team, &send.member, "member")?;
+        let member = find_member(team, &send.member, "member")?;
         let new = NewRequest {
             source: Source::Member { member: me.id.clone(), thread: me.thread.clone() },
             request_id: request_id.clone(),
@@ -109,17 +109,18 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
                 "That is you. Do the work yourself, or name another member.",
             ));
         }
-        let (job, created) = enqueue(&team, &member, &new, now)?;
+        let (job, created) = enqueue(team, &member, &new, now)?;
         let reply = json!({
             "job_id": job.id, "member": member.name, "status": job.phase.status(), "created": created,
             "note": "Queued. The result reaches this conversation in a later turn; finish your turn without waiting.",
         });
-        idempotency::remember(ctx, &team, &digest, &reply)?;
-        let revision = if created { Some(team.finish()?) } else { None };
-        Ok((reply, revision))
+        idempotency::remember(ctx, team, &digest, &reply)?;
+        if created {
+            team.finish()?;
+        }
+        Ok((reply, created))
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(&send.team_id), revision);
+    if created {
         slots::wake_waiters(ctx.host);
     }
     Ok(reply)

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::scheduling::finish::{Ending, finish};
 use crate::app::scheduling::record::run_key;
+use crate::app::shared::change::change_team;
 use crate::app::shared::damaged::DAMAGED;
 use crate::app::shared::settling::{self, Outcome};
 use crate::app::shared::{calling_member, view, write_off};
@@ -100,15 +101,14 @@ fn end<'e>(
     decide: impl Fn(&Job) -> Result<Option<(Event, &'e str)>>,
 ) -> Result<Value> {
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), team_id)?;
+    let reply = change_team(ctx.host, ctx.owner(), team_id, |team| {
         let mut job = team.job_by_id(job_id)?;
         let before = job.phase.clone();
         let decided = decide(&job)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
         let Some((phase, by)) = decided else {
-            return Ok((json!({"job": view::job(ctx, &team, &job, true)?}), None));
+            return Ok(json!({"job": view::job(ctx, team, &job, true)?}));
         };
-        let key = run_key(&team, &job)?;
+        let key = run_key(team, &job)?;
         job.phase = phase;
         job.hold = None;
         let job = if job.phase.finished() {
@@ -116,26 +116,23 @@ fn end<'e>(
                 code: UNKNOWN.into(),
                 message: alloc::format!("Outcome unknown, {by}. Inspect the conversation before you rely on anything."),
             };
-            calling_member::outlives(&team, &job, &before, key)?;
-            finish(&team, before.run(), job, Ending::Failed(failure), now)?
+            calling_member::outlives(team, &job, &before, key)?;
+            finish(team, before.run(), job, Ending::Failed(failure), now)?
         } else {
             // A message that is sent again gets the stamp of its new run.
-            if let Some(mut frozen) = db.get::<Frozen>(&team.keys.input(job.n))? {
+            if let Some(mut frozen) = team.db.get::<Frozen>(&team.keys.input(job.n))? {
                 if matches!(frozen.input, FrozenInput::Message { .. }) {
                     job.message_run = None;
                 }
                 frozen.insist = true;
-                db.put(&team.keys.input(job.n), &frozen)?;
+                team.db.put(&team.keys.input(job.n), &frozen)?;
             }
             team.save_job(&mut job, now)?;
             job
         };
-        let revision = team.finish()?;
-        Ok((json!({"job": view::job(ctx, &team, &job, true)?}), Some(revision)))
+        team.finish()?;
+        Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(team_id), revision);
-    }
     Ok(reply)
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::shared::calling_member::speaker;
+use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{idempotency, public_state};
 use crate::app::{Ctx, topic};
@@ -42,16 +43,15 @@ pub struct UpdateTeamState {
 pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
     let draft = Draft::check(&update.title, &update.content)?;
     let now = ctx.now();
-    let (reply, changed) = transact(ctx.host, &commit_lock(ctx.owner(), &update.team_id), |db| {
-        let team = TeamTx::load(db, ctx.owner(), &update.team_id)?;
-        let me = speaker(ctx, &team)?;
+    let reply = change_team(ctx.host, ctx.owner(), &update.team_id, |team| {
+        let me = speaker(ctx, team)?;
         let expected = alloc::format!("{}", update.expected_revision);
         let digest = ids::digest(
             "update_team_state",
             &[&update.team_id, &update.entry_id, &expected, &draft.title, &draft.content, update.status.name()],
         );
-        let during = match idempotency::recall(ctx, &team, &me, &digest)? {
-            idempotency::Call::Again(reply) => return Ok((reply, None)),
+        let during = match idempotency::recall(ctx, team, &me, &digest)? {
+            idempotency::Call::Again(reply) => return Ok(reply),
             idempotency::Call::New { during } => during,
         };
         let entries = team.state()?;
@@ -60,25 +60,23 @@ pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
         let facts = |updated: bool| [("updated", json!(updated)), ("conflict", json!(!updated))];
         match decide(&known.entry, update.expected_revision, &draft, update.status, &stamp) {
             Decision::Conflict => {
-                let mut reply = public_state::reply(&team, &known.entry, &facts(false));
+                let mut reply = public_state::reply(team, &known.entry, &facts(false));
                 reply["note"] = json!(
                     "Nothing was changed: the entry has another revision than the one you expected. Merge your change \
                      with this entry, then send it with this revision."
                 );
-                Ok((reply, None))
+                Ok(reply)
             }
-            Decision::Repeated => Ok((public_state::reply(&team, &known.entry, &facts(true)), None)),
+            Decision::Repeated => Ok(public_state::reply(team, &known.entry, &facts(true))),
             Decision::Apply(entry) => {
                 let record = StateEntry { entry: *entry, ..known.clone() };
-                public_state::store(&team, &entries, &record)?;
-                let reply = public_state::reply(&team, &record.entry, &facts(true));
-                idempotency::remember(ctx, &team, &digest, &reply)?;
-                Ok((reply, Some(team.finish()?)))
+                public_state::store(team, &entries, &record)?;
+                let reply = public_state::reply(team, &record.entry, &facts(true));
+                idempotency::remember(ctx, team, &digest, &reply)?;
+                team.finish()?;
+                Ok(reply)
             }
         }
     })?;
-    if let Some(revision) = changed {
-        ctx.host.publish(ctx.owner(), &topic(&update.team_id), revision);
-    }
     Ok(reply)
 }

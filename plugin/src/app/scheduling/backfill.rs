@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::observe;
+use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::Result;
@@ -32,21 +33,18 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
             continue;
         }
         let now = host.now_ms();
-        let revision = transact(host, &commit_lock(owner, id), |db| {
-            let team = TeamTx::load(db, owner, id)?;
+        change_team(host, owner, id, |team| {
             let mut job = team.job(job.n)?;
             if !unnamed(&job) {
-                return Ok(None);
+                return Ok(());
             }
             if let Phase::Waiting { wait, .. } = &mut job.phase {
                 *wait = Wait::Interrupts { open: open.clone() };
             }
             team.save_job(&mut job, now)?;
-            team.finish().map(Some)
+            team.finish()?;
+            Ok(())
         })?;
-        if let Some(revision) = revision {
-            host.publish(owner, &topic(id), revision);
-        }
     }
     Ok(())
 }

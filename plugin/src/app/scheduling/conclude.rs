@@ -6,6 +6,7 @@ use super::setback::{self, Wanted};
 use super::step::Step;
 use super::timed::Cut;
 use super::{connection, cut_short};
+use crate::app::shared::change::change_team;
 use crate::app::topic;
 use crate::domain::error::Result;
 use crate::store::{TeamTx, read, transact};
@@ -31,24 +32,20 @@ impl Step<'_> {
 
     fn store(&self, n: u32, seen: &Seen) -> Result<bool> {
         let now = self.host.now_ms();
-        let revision = transact(self.host, &self.lock(), |db| {
-            let team = TeamTx::load(db, self.owner, self.team)?;
-            let job = team.job(n)?;
-            if !apply(&team, job, seen, now)? {
-                return Ok(None);
+        let changed = change_team(self.host, self.owner, self.team, |team| {
+            let changed = apply(team, team.job(n)?, seen, now)?;
+            if changed {
+                team.finish()?;
             }
-            team.finish().map(Some)
+            Ok(changed)
         })?;
-        if let Some(revision) = revision {
-            self.host.publish(self.owner, &topic(self.team), revision);
-        }
         match seen {
             Seen::NotNow { code, message, disconnect: true } | Seen::Later { code, message, disconnect: true } => {
                 connection::disconnected(self.host, self.owner, self.team, &observe::as_disconnect(code, message))?;
             }
             _ => {}
         }
-        Ok(revision.is_some())
+        Ok(changed)
     }
 
     /// The host answers again: whatever held the job is over.
@@ -61,19 +58,14 @@ impl Step<'_> {
             return Ok(false);
         }
         let now = self.host.now_ms();
-        let revision = transact(self.host, &self.lock(), |db| {
-            let team = TeamTx::load(db, self.owner, self.team)?;
+        change_team(self.host, self.owner, self.team, |team| {
             let mut job = team.job(n)?;
-            if job.phase.finished() {
-                return Ok(None);
+            if !job.phase.finished() {
+                job.hold = None;
+                team.save_job(&mut job, now)?;
+                team.finish()?;
             }
-            job.hold = None;
-            team.save_job(&mut job, now)?;
-            team.finish().map(Some)
-        })?;
-        if let Some(revision) = revision {
-            self.host.publish(self.owner, &topic(self.team), revision);
-        }
-        Ok(false)
+            Ok(false)
+        })
     }
 }

@@ -9,6 +9,7 @@ use super::backfill;
 use super::permit::Admission;
 use super::readiness::State;
 use super::step::Step;
+use crate::app::shared::change::change_team;
 use crate::app::topic;
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
@@ -102,8 +103,7 @@ pub fn agent_is_back(s: &Step, planned: &Admission, seen: State) -> Result<State
 pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Result<()> {
     host.forget(owner, team);
     let now = host.now_ms();
-    let revision = transact(host, &commit_lock(owner, team), |db| {
-        let team = TeamTx::load(db, owner, team)?;
+    change_team(host, owner, team, |team| {
         {
             let mut head = team.head.borrow_mut();
             let tries = head.disconnects.saturating_add(1);
@@ -116,10 +116,9 @@ pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Re
                 next_at: now + limits::pause_ms(tries),
             });
         }
-        team.finish()
-    })?;
-    host.publish(owner, &topic(team), revision);
-    Ok(())
+        team.finish()?;
+        Ok(())
+    })
 }
 
 /// What a member's conversation is called.

@@ -6,6 +6,7 @@ use super::observe::{self, Attempt, Seen};
 use super::record::apply;
 use super::step::{Step, hold};
 use super::timed::Cut;
+use crate::app::shared::change::change_team;
 use crate::app::topic;
 use crate::domain::error::Result;
 use crate::domain::job::{Hold, Phase};
@@ -26,12 +27,11 @@ const UNREAD_INTERRUPT: &str = "interrupt_unread";
 /// more. True: something changed.
 pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
     let now = s.host.now_ms();
-    let revision = transact(s.host, &s.lock(), |db| {
-        let team = TeamTx::load(db, s.owner, s.team)?;
-        let Some(mut job) = team.planned_job(n)? else { return Ok(None) };
+    change_team(s.host, s.owner, s.team, |team| {
+        let Some(mut job) = team.planned_job(n)? else { return Ok(false) };
         let mut changed = false;
         if let Cut::Named(run) = cut {
-            changed = apply(&team, job, &Seen::Started { run: run.id.clone() }, now)?;
+            changed = apply(team, job, &Seen::Started { run: run.id.clone() }, now)?;
             job = team.job(n)?;
         }
         if let Some(hold) = mark(&job, cut, again, now) {
@@ -39,12 +39,11 @@ pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
             team.save_job(&mut job, now)?;
             changed = true;
         }
-        if changed { team.finish().map(Some) } else { Ok(None) }
-    })?;
-    if let Some(revision) = revision {
-        s.host.publish(s.owner, &topic(s.team), revision);
-    }
-    Ok(revision.is_some())
+        if changed {
+            team.finish()?;
+        }
+        Ok(changed)
+    })
 }
 
 /// Where the next step continues, if it is not at the beginning.

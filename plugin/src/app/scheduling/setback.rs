@@ -9,6 +9,7 @@ use super::observe::Seen;
 use super::record::apply;
 use super::rotation::serve;
 use super::step::{Step, hold};
+use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::{Error, Kind, Result};
@@ -59,26 +60,22 @@ fn is_the_jobs(s: &Step, n: u32, error: &Error) -> Result<bool> {
 
 fn hold_back(s: &Step, n: u32, wanted: Wanted, error: &Error) -> Result<bool> {
     let now = s.host.now_ms();
-    let revision = transact(s.host, &s.lock(), |db| {
-        let team = TeamTx::load(db, s.owner, s.team)?;
-        let Some(mut job) = team.planned_job(n)? else { return Ok(None) };
+    change_team(s.host, s.owner, s.team, |team| {
+        let Some(mut job) = team.planned_job(n)? else { return Ok(false) };
         let wants_slot = job.phase.wants_slot();
         if job.phase.finished() || wants_slot != matches!(wanted, Wanted::Admit) {
-            return Ok(None);
+            return Ok(false);
         }
-        if job.tries(&error.code) <= limits::FAILURES_TO_GIVE_UP || !give_up(&team, &job, wanted, error, now)? {
+        if job.tries(&error.code) <= limits::FAILURES_TO_GIVE_UP || !give_up(team, &job, wanted, error, now)? {
             job.hold = Some(hold(&job, &error.code, &error.message, now));
             team.save_job(&mut job, now)?;
         }
         if wants_slot {
-            serve(db, s)?;
+            serve(team.db, s)?;
         }
-        team.finish().map(Some)
-    })?;
-    if let Some(revision) = revision {
-        s.host.publish(s.owner, &topic(s.team), revision);
-    }
-    Ok(revision.is_some())
+        team.finish()?;
+        Ok(true)
+    })
 }
 
 /// Ends the job with the reason. A run that may still be at work is not called

@@ -4,6 +4,7 @@
 pub mod args;
 pub mod board_digest;
 pub mod calling_member;
+pub mod change;
 pub mod damaged;
 pub mod heads;
 pub mod idempotency;
