@@ -31,7 +31,12 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         let keys = keys::TeamKeys::new(owner, team);
         let team: Team = db.get(&keys.team())?.ok_or_else(Error::no_team)?;
         let head: Head = db.get(&keys.head())?.ok_or_else(Error::no_team)?;
-        Ok(Self { db, owner, keys, team, head: RefCell::new(head), finished: Cell::new(None) })
+        Ok(Self::of(db, owner, keys, team, head))
+    }
+
+    /// A team with records that the caller has read, or is about to write.
+    pub fn of(db: &'a Db<'h>, owner: &'a str, keys: keys::TeamKeys, team: Team, head: Head) -> Self {
+        Self { db, owner, keys, team, head: RefCell::new(head), finished: Cell::new(None) }
     }
 
     /// The revision that [`Self::finish`] gave. Absent: nothing has changed.

@@ -14,16 +14,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::app::Ctx;
 use crate::app::settings::settings;
 use crate::app::shared::args::optional;
 use crate::app::shared::change::change_team;
-use crate::app::{Ctx, topic};
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::store::board::{Author, BoardTx, Stamp};
 use crate::store::records::{Member, Team};
-use crate::store::{TeamTx, commit_lock, read, transact};
+use crate::store::{TeamTx, read};
 
 /// Who uses the board.
 #[derive(Clone, Debug)]

@@ -6,15 +6,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::Ctx;
 use crate::app::scheduling::finish::{Ending, finish};
 use crate::app::scheduling::record::run_key;
 use crate::app::shared::change::change_team;
 use crate::app::shared::view;
-use crate::app::{Ctx, topic};
 use crate::domain::error::Result;
 use crate::domain::job::Wait;
 use crate::domain::machine::{Event, step};
-use crate::store::{TeamTx, commit_lock, transact};
 
 /// Cancels a request or a receipt. What was not admitted ends at once. A run
 /// that is under way, or that stopped at an interrupt, ends when the host says

@@ -3,7 +3,6 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cell::RefCell;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -179,8 +178,8 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
             digest: checked.digest.clone(),
             created_at: now,
         };
-        let head = RefCell::new(Head { v: V1, revision: 1, waiting: Some(0), ..Head::default() });
-        let team = TeamTx { db, owner, keys, team, head };
+        let head = Head { v: V1, revision: 1, waiting: Some(0), ..Head::default() };
+        let team = TeamTx::of(db, owner, keys, team, head);
         if let Some(earlier) = &checked.successor_of {
             carry_state(db, owner, earlier, &team)?;
         }

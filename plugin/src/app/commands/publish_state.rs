@@ -7,16 +7,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::Ctx;
 use crate::app::shared::calling_member::speaker;
 use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{idempotency, public_state, view};
-use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::state::{Draft, Entry, Kind, Status};
 use crate::domain::{ids, limits, text};
 use crate::store::records::{StateEntry, V1};
-use crate::store::{TeamTx, commit_lock, transact};
 
 /// Adds an entry to your team's public state, which every member sees with
 /// each new task: an objective, a plan, a finding, an open question or a

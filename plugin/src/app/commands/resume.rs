@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::Ctx;
 use crate::app::scheduling::observe;
 use crate::app::shared::change::change_team;
 use crate::app::shared::view;
-use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Answer, OpenInterrupt, Phase, Wait};
 use crate::domain::machine::{Event, step};
 use crate::domain::{ids, limits, text};
 use crate::host::{RunError, Runs};
 use crate::store::records::Job;
-use crate::store::{TeamTx, commit_lock, read, transact};
+use crate::store::{TeamTx, read};
 
 /// Answers a job that waits. A clarification takes a text; a graph interrupt
 /// takes any JSON value, and several open ones a map from their ids.

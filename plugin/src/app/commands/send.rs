@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::Ctx;
 use crate::app::scheduling::slots;
 use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{calling_member, idempotency, view};
-use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Source};
 use crate::domain::{ids, limits, text};
+use crate::store::TeamTx;
 use crate::store::records::{Job, Member, MessageKind, NewJob};
-use crate::store::{TeamTx, commit_lock, transact};
 
 /// Sends a request to one member. The same request id with the same content
 /// answers with the job that it made, in whatever state.

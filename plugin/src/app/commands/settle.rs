@@ -13,14 +13,14 @@ use crate::app::shared::change::change_team;
 use crate::app::shared::damaged::DAMAGED;
 use crate::app::shared::settling::{self, Outcome};
 use crate::app::shared::{calling_member, view, write_off};
-use crate::app::{Caller, Ctx, topic};
+use crate::app::{Caller, Ctx};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Failure;
 use crate::domain::machine::{Event, step};
 use crate::domain::{limits, time};
 use crate::host::Host;
 use crate::store::records::{Frozen, FrozenInput, Job, Slot};
-use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, transact};
+use crate::store::{Db, TeamTx, keys, parse, read, readable};
 
 /// Settles a job that the host does not end. `failed` ends it in the state
 /// `unknown`, while a cancel waits for the host, while its team is not

@@ -6,16 +6,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::app::Ctx;
 use crate::app::shared::calling_member::speaker;
 use crate::app::shared::change::change_team;
 use crate::app::shared::team_arg::OwnTeam;
 use crate::app::shared::{idempotency, public_state};
-use crate::app::{Ctx, topic};
 use crate::domain::error::Result;
 use crate::domain::ids;
 use crate::domain::state::{Decision, Draft, Status, decide};
 use crate::store::records::StateEntry;
-use crate::store::{TeamTx, commit_lock, transact};
 
 /// Replaces the title, content and status of an entry of your team's public
 /// state. Send the revision that you have read: if somebody else changed the

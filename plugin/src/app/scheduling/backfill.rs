@@ -6,12 +6,11 @@ use alloc::vec::Vec;
 use super::observe;
 use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
-use crate::app::topic;
 use crate::domain::error::Result;
 use crate::domain::job::{Phase, Wait};
 use crate::host::{Host, Runs};
 use crate::store::records::{Job, Need};
-use crate::store::{Db, TeamTx, commit_lock, read, readable, transact};
+use crate::store::{Db, TeamTx, read, readable};
 
 /// Reads the open interrupts of jobs that wait for unnamed ones, so that
 /// people see what they are asked. A conversation that cannot be read is left

@@ -7,9 +7,8 @@ use super::step::Step;
 use super::timed::Cut;
 use super::{connection, cut_short};
 use crate::app::shared::change::change_team;
-use crate::app::topic;
 use crate::domain::error::Result;
-use crate::store::{TeamTx, read, transact};
+use crate::store::{TeamTx, read};
 
 impl Step<'_> {
     /// Stores what was seen of a job, or how far the step came. `again`: its

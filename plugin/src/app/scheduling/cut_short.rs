@@ -7,7 +7,6 @@ use super::record::apply;
 use super::step::{Step, hold};
 use super::timed::Cut;
 use crate::app::shared::change::change_team;
-use crate::app::topic;
 use crate::domain::error::Result;
 use crate::domain::job::{Hold, Phase};
 use crate::host::{Run, RunStatus};

@@ -11,7 +11,6 @@ use super::rotation::serve;
 use super::step::{Step, hold};
 use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
-use crate::app::topic;
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::job::Failure;
 use crate::domain::limits;
