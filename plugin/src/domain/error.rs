@@ -19,8 +19,33 @@ pub enum Kind {
     Internal,
 }
 
-/// The code of a record that cannot be read.
-const DAMAGED: &str = "damaged_record";
+/// The errors by which the component itself decides what comes next. All others
+/// are only passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A stored record cannot be read.
+    Damaged,
+    /// The store gave up the snapshot; a new one may do.
+    Expired,
+    /// Others committed first, too often.
+    Contended,
+    /// One of the team's locks is held.
+    TeamBusy,
+    NoTeam,
+}
+
+impl Cause {
+    /// Its stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged_record",
+            Self::Expired => "store_expired",
+            Self::Contended => "store_contended",
+            Self::TeamBusy => "team_busy",
+            Self::NoTeam => "team_not_found",
+        }
+    }
+}
 
 /// A refusal with a stable code, a sentence that says what to do, and the
 /// argument at fault.
@@ -38,6 +63,11 @@ pub type Result<T> = core::result::Result<T, Error>;
 impl Error {
     pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
         Self { kind, code: Cow::Borrowed(code), message: message.into(), field: None, detail: None }
+    }
+
+    /// Whether it is one of those by which the component decides.
+    pub fn is(&self, cause: Cause) -> bool {
+        self.code == cause.code()
     }
 
     /// An argument that cannot be right.
@@ -61,6 +91,11 @@ impl Error {
         Self::new(Kind::Unavailable, code, message)
     }
 
+    /// Somebody else works on this team now; nothing happened.
+    pub fn team_busy(message: impl Into<String>) -> Self {
+        Self::unavailable(Cause::TeamBusy.code(), message)
+    }
+
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, "internal", message)
     }
@@ -69,7 +104,7 @@ impl Error {
     /// from whose conversations the caller does not speak: nothing in it
     /// depends on which.
     pub fn no_team() -> Self {
-        Self::new(Kind::NotFound, "team_not_found", "There is no such team. List the teams to see their ids.")
+        Self::new(Kind::NotFound, Cause::NoTeam.code(), "There is no such team. List the teams to see their ids.")
             .at("team_id")
     }
 
@@ -86,13 +121,17 @@ impl Error {
     /// A stored record that cannot be read. Its key names ids alone; what it
     /// holds is never repeated.
     pub fn damaged(key: &str, why: impl core::fmt::Display) -> Self {
-        Self::new(Kind::Internal, DAMAGED, alloc::format!("The stored record `{key}` cannot be read ({why})."))
-            .with(serde_json::json!({"key": key}))
+        Self::new(
+            Kind::Internal,
+            Cause::Damaged.code(),
+            alloc::format!("The stored record `{key}` cannot be read ({why})."),
+        )
+        .with(serde_json::json!({"key": key}))
     }
 
     /// The key of the record that cannot be read, if that is what is wrong.
     pub fn damaged_key(&self) -> Option<&str> {
-        let detail = self.detail.as_ref().filter(|_| self.code == DAMAGED)?;
+        let detail = self.detail.as_ref().filter(|_| self.is(Cause::Damaged))?;
         detail["key"].as_str()
     }
 

@@ -5,6 +5,7 @@ pub mod keys;
 pub mod records;
 mod team;
 
+use crate::domain::error::Cause;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -89,7 +90,7 @@ pub fn parse<T: DeserializeOwned>(key: &str, text: &str) -> Result<T> {
 pub fn store_error(error: StoreError) -> Error {
     match error {
         StoreError::Expired => {
-            Error::unavailable("store_expired", "The store gave up this read; nothing happened. Try again.")
+            Error::unavailable(Cause::Expired.code(), "The store gave up this read; nothing happened. Try again.")
         }
         StoreError::TooLarge(what) => Error::limit("record_too_large", format!("Nothing was stored: {what}.")),
         StoreError::Unavailable(why) => {
@@ -121,7 +122,7 @@ pub fn stored(error: Error) -> Error {
 pub fn read<T>(host: &dyn Host, f: impl Fn(&Db) -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match f(&Db::begin(host)?) {
-            Err(e) if e.code == "store_expired" => {}
+            Err(e) if e.is(Cause::Expired) => {}
             other => return other,
         }
     }
@@ -135,14 +136,14 @@ pub fn read<T>(host: &dyn Host, f: impl Fn(&Db) -> Result<T>) -> Result<T> {
 /// When this returns a value, everything that `f` wrote is durable. An error
 /// of kind `unknown` says that it may be.
 pub fn transact<T>(host: &dyn Host, lock: &str, f: impl Fn(&Db) -> Result<T>) -> Result<T> {
-    let _guard = host.lock(lock, limits::LOCK_MS).map_err(|_| {
-        Error::unavailable("team_busy", "The team is busy with another command; nothing happened. Try again.")
-    })?;
+    let _guard = host
+        .lock(lock, limits::LOCK_MS)
+        .map_err(|_| Error::team_busy("The team is busy with another command; nothing happened. Try again."))?;
     for _ in 0..limits::COMMIT_TRIES {
         let db = Db::begin(host)?;
         let value = match f(&db) {
             Ok(value) => value,
-            Err(e) if e.code == "store_expired" => continue,
+            Err(e) if e.is(Cause::Expired) => continue,
             Err(e) => return Err(e),
         };
         match db.commit() {
@@ -159,7 +160,7 @@ pub fn transact<T>(host: &dyn Host, lock: &str, f: impl Fn(&Db) -> Result<T>) ->
             }
         }
     }
-    Err(Error::unavailable("store_contended", "Too many changes at once; nothing happened. Try again."))
+    Err(Error::unavailable(Cause::Contended.code(), "Too many changes at once; nothing happened. Try again."))
 }
 
 /// The lock around read–decide–commit of a team's commands.

@@ -10,6 +10,7 @@ pub mod update_task;
 pub mod view;
 pub mod wait;
 
+use crate::domain::error::Cause;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -73,7 +74,7 @@ pub fn as_member(ctx: Ctx, team: &TeamTx) -> Result<Who> {
 
 /// For a tool, a team that does not exist looks like one of others.
 pub fn hide_team(error: Error) -> Error {
-    if error.code == "team_not_found" { board::not_member() } else { error }
+    if error.is(Cause::NoTeam) { board::not_member() } else { error }
 }
 
 /// A team's names for owners of tasks.

@@ -31,9 +31,10 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
     let (owner, id) = (ctx.owner(), delete.team_id.as_str());
     // A refusal needs no lock, so it holds up no step of the team.
     read(ctx.host, |db| check(db, owner, id).map(|_| ()))?;
-    let _step = ctx.host.lock(&step_lock(owner, id), limits::LOCK_MS).map_err(|_| {
-        Error::unavailable("team_busy", "The team is talking to the host; nothing happened. Try again.")
-    })?;
+    let _step = ctx
+        .host
+        .lock(&step_lock(owner, id), limits::LOCK_MS)
+        .map_err(|_| Error::team_busy("The team is talking to the host; nothing happened. Try again."))?;
     // The roster goes first, with the whole decision: from then on the team
     // does not exist, and what is left of it is swept away in bounded commits.
     let lock = commit_lock(owner, id);

@@ -1,6 +1,7 @@
 //! Send a message to the members that a person picked in a conversation of the
 //! host: all of them, or none.
 
+use crate::domain::error::Cause;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -143,7 +144,7 @@ impl Pick<'_> {
 
     /// Says which reference a refusal is about.
     fn name(&self, error: Error) -> Error {
-        if error.code == "team_not_found" { self.unknown() } else { error.at(self.field()) }
+        if error.is(Cause::NoTeam) { self.unknown() } else { error.at(self.field()) }
     }
 }
 

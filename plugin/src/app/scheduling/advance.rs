@@ -7,6 +7,7 @@ use super::setback::{self, Wanted};
 use super::step::Step;
 use super::timed::Timed;
 use crate::app::shared::heads;
+use crate::domain::error::Cause;
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
@@ -71,7 +72,7 @@ impl Step<'_> {
         let at = self.host.now_ms().saturating_add(pause);
         let left = transact(self.host, &self.lock(), |db| heads::due_at(db, self.owner, self.team, jobs, at));
         match left {
-            Err(error) if matches!(error.code.as_ref(), "store_contended" | "team_busy") => Ok(false),
+            Err(error) if error.is(Cause::Contended) || error.is(Cause::TeamBusy) => Ok(false),
             left => left,
         }
     }

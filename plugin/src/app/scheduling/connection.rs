@@ -26,9 +26,9 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     if !text::is_id(team) {
         return Err(Error::no_team());
     }
-    let _step = host.lock(&step_lock(owner, team), limits::LOCK_MS).map_err(|_| {
-        Error::unavailable("team_busy", "The team is talking to the host; nothing happened. Try again.")
-    })?;
+    let _step = host
+        .lock(&step_lock(owner, team), limits::LOCK_MS)
+        .map_err(|_| Error::team_busy("The team is talking to the host; nothing happened. Try again."))?;
     let (record, ready) = read(host, |db| {
         let team = TeamTx::load(db, owner, team)?;
         let ready = team.head.borrow().ready;

@@ -13,14 +13,37 @@ use crate::host::{Run, RunStatus};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, transact};
 
-/// The frozen input was not sent.
-const NOT_SENT: &str = "not_sent";
-/// The same, where an earlier attempt may have been admitted.
-const NOT_SENT_AGAIN: &str = "not_sent_again";
-/// The run has ended, and what it left behind was not read.
-const UNREAD: &str = "result_unread";
-/// The same for a run that stopped at an interrupt.
-const UNREAD_INTERRUPT: &str = "interrupt_unread";
+/// From where the next step continues; stored as the code of the job's hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// The frozen input was not sent.
+    NotSent,
+    /// The same, where an earlier attempt may have been admitted.
+    NotSentAgain,
+    /// The run has ended, and what it left behind was not read.
+    Unread,
+    /// The same for a run that stopped at an interrupt.
+    UnreadInterrupt,
+}
+
+impl Mark {
+    const ALL: [Self; 4] = [Self::NotSent, Self::NotSentAgain, Self::Unread, Self::UnreadInterrupt];
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::NotSentAgain => "not_sent_again",
+            Self::Unread => "result_unread",
+            Self::UnreadInterrupt => "interrupt_unread",
+        }
+    }
+
+    /// The mark of a job, if it has one.
+    fn of(job: &Job) -> Option<Self> {
+        let hold = job.hold.as_ref()?;
+        Self::ALL.into_iter().find(|mark| mark.code() == hold.code)
+    }
+}
 
 /// Stores what is known of a job. `again`: a person wants its input sent once
 /// more. True: something changed.
@@ -47,14 +70,14 @@ pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
 
 /// Where the next step continues, if it is not at the beginning.
 fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
-    let at_once = |code: &str, message: &str| {
-        let tries = job.tries(code);
-        Some(Hold { code: code.into(), message: message.into(), tries, next_at: now })
+    let at_once = |mark: Mark, message: &str| {
+        let (code, tries) = (mark.code().into(), job.tries(mark.code()));
+        Some(Hold { code, message: message.into(), tries, next_at: now })
     };
     match (&job.phase, cut) {
         (Phase::Starting | Phase::Resuming { .. }, Cut::NotSent) => {
-            let code = if again { NOT_SENT_AGAIN } else { NOT_SENT };
-            at_once(code, "The host takes long to answer; it is asked to start in the next step.")
+            let mark = if again { Mark::NotSentAgain } else { Mark::NotSent };
+            at_once(mark, "The host takes long to answer; it is asked to start in the next step.")
         }
         (Phase::Starting | Phase::Resuming { .. }, Cut::Sent) => {
             let message = "The host takes long to answer; it is asked again with the same key.";
@@ -63,8 +86,8 @@ fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
         (Phase::Running { run }, Cut::Named(ended)) if *run == ended.id => {
             let message = "The host takes long to answer; what the run left behind is read in the next step.";
             match ended.status {
-                RunStatus::Succeeded => at_once(UNREAD, message),
-                RunStatus::Interrupted => at_once(UNREAD_INTERRUPT, message),
+                RunStatus::Succeeded => at_once(Mark::Unread, message),
+                RunStatus::Interrupted => at_once(Mark::UnreadInterrupt, message),
                 _ => None,
             }
         }
@@ -74,23 +97,23 @@ fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
 
 /// Whether the input that is still to be sent may have been admitted before.
 pub fn sends_again(job: &Job) -> bool {
-    job.hold.as_ref().is_some_and(|hold| hold.code == NOT_SENT_AGAIN)
+    Mark::of(job) == Some(Mark::NotSentAgain)
 }
 
 /// Continues where the last step stopped. Nothing: there is no mark, so all is
 /// asked from the beginning.
 pub fn go_on(s: &Step, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Seen>> {
-    let Some(hold) = &job.hold else { return Ok(None) };
+    let Some(mark) = Mark::of(job) else { return Ok(None) };
     let unread = |run: &str, status| {
         let run = Run { id: run.into(), status, error: None };
         Ok(Some(observe::look(s.runs, job, &run)))
     };
-    match (hold.code.as_str(), &job.phase, frozen) {
-        (UNREAD, Phase::Running { run }, _) => unread(run, RunStatus::Succeeded),
-        (UNREAD_INTERRUPT, Phase::Running { run }, _) => unread(run, RunStatus::Interrupted),
-        (NOT_SENT_AGAIN, _, Some(frozen)) if frozen.insist => s.insist(job, frozen).map(Some),
-        (NOT_SENT_AGAIN, _, Some(frozen)) => send(s, job, frozen, Attempt::Again).map(Some),
-        (NOT_SENT, _, Some(frozen)) => send(s, job, frozen, Attempt::First).map(Some),
+    match (mark, &job.phase, frozen) {
+        (Mark::Unread, Phase::Running { run }, _) => unread(run, RunStatus::Succeeded),
+        (Mark::UnreadInterrupt, Phase::Running { run }, _) => unread(run, RunStatus::Interrupted),
+        (Mark::NotSentAgain, _, Some(frozen)) if frozen.insist => s.insist(job, frozen).map(Some),
+        (Mark::NotSentAgain, _, Some(frozen)) => send(s, job, frozen, Attempt::Again).map(Some),
+        (Mark::NotSent, _, Some(frozen)) => send(s, job, frozen, Attempt::First).map(Some),
         _ => Ok(None),
     }
 }

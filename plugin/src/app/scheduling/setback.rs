@@ -2,6 +2,7 @@
 //! host says: a record that cannot be read or is too large, a rule that does
 //! not hold. It is the trouble of that job: the others of its team go on.
 
+use crate::domain::error::Cause;
 use alloc::format;
 
 use super::finish::{Ending, finish};
@@ -47,12 +48,12 @@ pub fn after(s: &Step, n: u32, wanted: Wanted, error: Error) -> Result<bool> {
 /// Whether an error is the job's own. The store's is passed on; where others
 /// committed first, or the team was deleted, the next plan finds what is left.
 fn is_the_jobs(s: &Step, n: u32, error: &Error) -> Result<bool> {
-    match (error.kind, error.code.as_ref()) {
-        (_, "store_contended" | "team_busy" | "team_not_found") => {
-            s.host.log(Level::Debug, &format!("job {n} of team {}: {}", s.team, error.code));
-            Ok(false)
-        }
-        (Kind::Unavailable | Kind::Unknown, _) => Err(error.clone()),
+    if [Cause::Contended, Cause::TeamBusy, Cause::NoTeam].iter().any(|cause| error.is(*cause)) {
+        s.host.log(Level::Debug, &format!("job {n} of team {}: {}", s.team, error.code));
+        return Ok(false);
+    }
+    match error.kind {
+        Kind::Unavailable | Kind::Unknown => Err(error.clone()),
         _ => Ok(true),
     }
 }
