@@ -197,7 +197,7 @@ impl worker::Guest for Plugin {
             ended.into_iter().map(|e| plan::EndedRun { thread: e.thread, run: e.run }).collect();
         let resting: Vec<(String, String)> = resting.into_iter().map(|t| (t.owner, t.team)).collect();
         let plan = plan::plan(&Imports, &ended, sweep, &resting).map_err(refuse)?;
-        let step = |s: plan::Step| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
+        let step = |s: plan::PlannedStep| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
         Ok(worker::PlanResult {
             steps: plan.steps.into_iter().map(step).collect(),
             connect: plan.connect.into_iter().map(|(owner, team)| worker::TeamRef { owner, team }).collect(),

@@ -40,7 +40,7 @@ pub enum Event {
 }
 
 /// The next phase, or nothing if the event is late.
-pub fn step(phase: &Phase, event: Event) -> Option<Phase> {
+pub fn transition(phase: &Phase, event: Event) -> Option<Phase> {
     use Event as E;
     use Phase as P;
     Some(match (phase.clone(), event) {
@@ -193,7 +193,7 @@ mod tests {
     fn finished_means_finished() {
         for phase in phases().into_iter().filter(Phase::finished) {
             for event in events() {
-                assert_eq!(step(&phase, event.clone()), None, "{phase:?} {event:?}");
+                assert_eq!(transition(&phase, event.clone()), None, "{phase:?} {event:?}");
             }
         }
     }
@@ -204,7 +204,7 @@ mod tests {
             if matches!(phase, Phase::Cancelling { .. }) {
                 continue;
             }
-            let next = step(&phase, Event::Cancel { key: "k".into() }).expect("cancel applies");
+            let next = transition(&phase, Event::Cancel { key: "k".into() }).expect("cancel applies");
             let interrupted = matches!(phase.wait(), Some(Wait::Interrupts { .. }));
             let at_once = !phase.holds_slot() && !interrupted;
             assert_eq!(next == Phase::Cancelled, at_once, "{phase:?}");
@@ -215,7 +215,7 @@ mod tests {
     fn a_job_that_is_cancelled_never_runs_again_unless_a_person_says_so() {
         for phase in phases().into_iter().filter(Phase::cancelling) {
             for event in events() {
-                let Some(next) = step(&phase, event.clone()) else { continue };
+                let Some(next) = transition(&phase, event.clone()) else { continue };
                 let settled = matches!(event, Event::SettleRetry | Event::SettleFailed);
                 assert!(settled || next.cancelling() || next == Phase::Cancelled, "{phase:?} {event:?} {next:?}");
             }
@@ -226,9 +226,9 @@ mod tests {
     fn the_run_that_asked_is_never_taken_for_the_run_of_the_answer() {
         for wait in [wait(), interrupts()] {
             let resuming = Phase::Resuming { run: "asked".into(), answer: answer_to(wait) };
-            let lost = step(&resuming, Event::Lost { key: "k".into(), answer: None }).expect("lost");
+            let lost = transition(&resuming, Event::Lost { key: "k".into(), answer: None }).expect("lost");
             for phase in [resuming, lost] {
-                let next = step(&phase, Event::Cancel { key: "k".into() }).expect("cancelled");
+                let next = transition(&phase, Event::Cancel { key: "k".into() }).expect("cancelled");
                 assert_eq!(next, Phase::Cancelling { run: None, key: "k".into(), accepted: false });
             }
         }
@@ -239,8 +239,8 @@ mod tests {
         let answer = answer();
         let cancelling = Phase::Cancelling { run: None, key: "k".into(), accepted: false };
         let lost = Event::Lost { key: "k".into(), answer: Some(answer.clone()) };
-        let unknown = step(&cancelling, lost).expect("unknown");
-        let again = step(&unknown, Event::SettleRetry).expect("sent again");
+        let unknown = transition(&cancelling, lost).expect("unknown");
+        let again = transition(&unknown, Event::SettleRetry).expect("sent again");
         assert_eq!(again, Phase::Resuming { run: "r".into(), answer });
     }
 
@@ -248,7 +248,7 @@ mod tests {
     fn only_freezing_and_withdrawing_ask_the_host_for_something_new() {
         for phase in phases() {
             for event in events() {
-                let Some(next) = step(&phase, event.clone()) else { continue };
+                let Some(next) = transition(&phase, event.clone()) else { continue };
                 if !phase.holds_slot() && next.holds_slot() {
                     let withdraws = matches!(event, Event::Cancel { .. }) && phase.wait().is_some();
                     assert!(event == Event::Freeze || withdraws, "{phase:?} {event:?}");
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn an_answer_of_another_run_changes_nothing() {
         let phase = Phase::Running { run: "now".into() };
-        assert_eq!(step(&phase, Event::Completed { run: "old".into() }), None);
-        assert_eq!(step(&phase, Event::Asked { run: "old".into(), wait: wait() }), None);
+        assert_eq!(transition(&phase, Event::Completed { run: "old".into() }), None);
+        assert_eq!(transition(&phase, Event::Asked { run: "old".into(), wait: wait() }), None);
     }
 }

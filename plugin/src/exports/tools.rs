@@ -39,7 +39,7 @@ macro_rules! tools {
             let reply: Reply = match tool {
                 $($name => {
                     let mut arguments = parse::<$type>(arguments)?;
-                    arguments.team_id.settle(ctx)?;
+                    arguments.team_id.fill_in(ctx)?;
                     $command(ctx, &arguments)?.into()
                 })*
                 _ => return Err(unknown()),

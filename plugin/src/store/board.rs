@@ -195,9 +195,9 @@ impl<'t, 'a, 'h> BoardTx<'t, 'a, 'h> {
 
     /// Writes the head of the board and of the team. Gives the team's
     /// revision.
-    pub fn finish(&self) -> Result<u64> {
+    pub fn record_change(&self) -> Result<u64> {
         self.team.db.put(&self.keys.key("board"), &*self.head.borrow())?;
-        self.team.finish()
+        self.team.record_change()
     }
 
     pub fn card(&self, id: &str) -> Result<Option<Card>> {

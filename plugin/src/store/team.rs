@@ -12,14 +12,14 @@ use crate::domain::job::Phase;
 use crate::domain::{limits, text};
 
 /// A team's records inside one transaction. The head is kept in memory and
-/// written by [`TeamTx::finish`].
+/// written by [`TeamTx::record_change`].
 pub struct TeamTx<'a, 'h> {
     pub db: &'a Db<'h>,
     pub owner: &'a str,
     pub keys: keys::TeamKeys,
     pub team: Team,
     pub head: RefCell<Head>,
-    finished: Cell<Option<u64>>,
+    change: Cell<Option<u64>>,
 }
 
 impl<'a, 'h> TeamTx<'a, 'h> {
@@ -36,20 +36,20 @@ impl<'a, 'h> TeamTx<'a, 'h> {
 
     /// A team with records that the caller has read, or is about to write.
     pub fn of(db: &'a Db<'h>, owner: &'a str, keys: keys::TeamKeys, team: Team, head: Head) -> Self {
-        Self { db, owner, keys, team, head: RefCell::new(head), finished: Cell::new(None) }
+        Self { db, owner, keys, team, head: RefCell::new(head), change: Cell::new(None) }
     }
 
-    /// The revision that [`Self::finish`] gave. Absent: nothing has changed.
-    pub fn finished(&self) -> Option<u64> {
-        self.finished.get()
+    /// The revision that [`Self::record_change`] gave. Absent: nothing has changed.
+    pub fn change(&self) -> Option<u64> {
+        self.change.get()
     }
 
     /// Writes the head, with the next revision. Gives that revision.
-    pub fn finish(&self) -> Result<u64> {
+    pub fn record_change(&self) -> Result<u64> {
         let mut head = self.head.borrow_mut();
         head.revision += 1;
         self.db.put(&self.keys.head(), &*head)?;
-        self.finished.set(Some(head.revision));
+        self.change.set(Some(head.revision));
         Ok(head.revision)
     }
 

@@ -10,7 +10,6 @@ pub mod update_task;
 pub mod view;
 pub mod wait;
 
-use crate::domain::error::Cause;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,7 +19,7 @@ use crate::app::settings::settings;
 use crate::app::shared::args::optional;
 use crate::app::shared::change::change_team;
 use crate::domain::board::{self, Actor, Bounds, LEAD, People};
-use crate::domain::error::{Error, Kind, Result};
+use crate::domain::error::{Cause, Error, Kind, Result};
 use crate::domain::{limits, text};
 use crate::store::board::{Author, BoardTx, Stamp};
 use crate::store::records::{Member, Team};
@@ -141,7 +140,7 @@ pub fn change<T>(ctx: Ctx, team_id: &str, who: Identify, f: impl Fn(&BoardTx, &W
         let board = BoardTx::load(team)?;
         let (reply, changed) = f(&board, &who)?;
         if changed {
-            board.finish()?;
+            board.record_change()?;
         }
         Ok(reply)
     });

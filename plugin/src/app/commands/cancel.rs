@@ -13,7 +13,7 @@ use crate::app::shared::change::change_team;
 use crate::app::shared::view;
 use crate::domain::error::Result;
 use crate::domain::job::Wait;
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 
 /// Cancels a request or a receipt. What was not admitted ends at once. A run
 /// that is under way, or that stopped at an interrupt, ends when the host says
@@ -30,7 +30,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
     let reply = change_team(ctx.host, ctx.owner(), &cancel.team_id, |team| {
         let mut job = team.job_by_id(&cancel.job_id)?;
         let before = job.phase.clone();
-        let Some(phase) = step(&before, Event::Cancel { key: run_key(team, &job)? }) else {
+        let Some(phase) = transition(&before, Event::Cancel { key: run_key(team, &job)? }) else {
             return Ok(json!({"job": view::job(ctx, team, &job, true)?}));
         };
         let question = matches!(before.wait(), Some(Wait::Question { .. }));
@@ -47,7 +47,7 @@ pub fn cancel(ctx: Ctx, cancel: &Cancel) -> Result<Value> {
             team.save_job(&mut job, now)?;
             job
         };
-        team.finish()?;
+        team.record_change()?;
         Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
     Ok(reply)

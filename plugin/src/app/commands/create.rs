@@ -131,7 +131,7 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
     let now = ctx.now();
     let nonce = ids::hex(&ctx.host.random(16));
     let lock = format!("create/{}", keys::part(owner));
-    delete::sweep(ctx, &id)?;
+    delete::purge(ctx, &id)?;
     let made = transact(ctx.host, &lock, |db| {
         let keys = keys::TeamKeys::new(owner, &id);
         if let Some(existing) = db.get::<Team>(&keys.team())? {

@@ -56,7 +56,7 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
     ctx.host.publish(owner, &topic(id), 0);
     // The team is gone: what cannot be swept now is swept when its name is used
     // again, and is no failure of this call.
-    if let Err(error) = sweep(ctx, id) {
+    if let Err(error) = purge(ctx, id) {
         ctx.host.log(Level::Info, &format!("records of the deleted team {id} are left: {}", error.code));
     }
     Ok(json!({"deleted": true, "team_id": id}))
@@ -116,7 +116,7 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
 
 /// Removes what a deleted team left behind, unless a team of the same id has
 /// been made since. `create` calls it too, for a crash in the middle.
-pub fn sweep(ctx: Ctx, id: &str) -> Result<()> {
+pub fn purge(ctx: Ctx, id: &str) -> Result<()> {
     let keys = keys::TeamKeys::new(ctx.owner(), id);
     loop {
         let left = transact(ctx.host, &commit_lock(ctx.owner(), id), |db| {

@@ -51,7 +51,7 @@ pub fn import_team(ctx: Ctx, import: &ImportTeam) -> Result<Value> {
     }
     let now = ctx.now();
     let nonce = ids::hex(&ctx.host.random(16));
-    delete::sweep(ctx, &imported.id)?;
+    delete::purge(ctx, &imported.id)?;
     let lock = format!("create/{}", keys::part(owner));
     let made = transact(ctx.host, &lock, |db| {
         if known(db, owner, &imported)? {

@@ -1,7 +1,6 @@
 //! Send a message to the members that a person picked in a conversation of the
 //! host: all of them, or none.
 
-use crate::domain::error::Cause;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use super::send::{NewRequest, enqueue};
 use crate::app::scheduling::{connection, slots};
 use crate::app::{Ctx, topic};
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Cause, Error, Result};
 use crate::domain::job::Source;
 use crate::domain::{limits, text};
 use crate::host::{Level, RunError, Runs};
@@ -100,7 +99,7 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
                 }));
             }
             if created {
-                touched.push((team.team.id.clone(), team.finish()?));
+                touched.push((team.team.id.clone(), team.record_change()?));
             }
         }
         Ok((jobs, touched))

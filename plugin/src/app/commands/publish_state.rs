@@ -93,7 +93,7 @@ pub fn publish_team_state(ctx: Ctx, publish: &PublishTeamState) -> Result<Value>
         public_state::store(team, &entries, &record)?;
         let reply = public_state::reply(team, &record.entry, &[("created", json!(true))]);
         idempotency::remember(ctx, team, &digest, &reply)?;
-        team.finish()?;
+        team.record_change()?;
         Ok(reply)
     })?;
     Ok(reply)

@@ -15,7 +15,7 @@ use crate::app::shared::change::change_team;
 use crate::app::shared::view;
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Answer, OpenInterrupt, Phase, Wait};
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 use crate::domain::{ids, limits, text};
 use crate::host::{RunError, Runs};
 use crate::store::records::Job;
@@ -175,13 +175,13 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
             wait: wait.clone(),
         };
         let before = job.phase.clone();
-        let Some(phase) = step(&before, Event::Answer(answer)) else { return Err(not_waiting(&before)) };
+        let Some(phase) = transition(&before, Event::Answer(answer)) else { return Err(not_waiting(&before)) };
         job.phase = phase;
         job.hold = None;
         job.answers.push((request_id.clone(), digest.clone()));
         team.db.put_text(&team.keys.answer(job.n), &answer_text)?;
         team.save_job(&mut job, now)?;
-        team.finish()?;
+        team.record_change()?;
         Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
     Ok(reply)

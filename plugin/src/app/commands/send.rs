@@ -72,7 +72,7 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
         let member = team.team.member(&send.member_id).cloned().ok_or_else(|| no_member(team, "member_id"))?;
         let (job, created) = enqueue(team, &member, &new, now)?;
         if created {
-            team.finish()?;
+            team.record_change()?;
         }
         Ok((json!({"job": view::job(ctx, team, &job, true)?, "created": created}), created))
     })?;
@@ -116,7 +116,7 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
         });
         idempotency::remember(ctx, team, &digest, &reply)?;
         if created {
-            team.finish()?;
+            team.record_change()?;
         }
         Ok((reply, created))
     })?;

@@ -16,7 +16,7 @@ use crate::app::shared::{calling_member, view, write_off};
 use crate::app::{Caller, Ctx};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Failure;
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 use crate::domain::{limits, time};
 use crate::host::Host;
 use crate::store::records::{Frozen, FrozenInput, Job, Slot};
@@ -104,7 +104,7 @@ fn end<'e>(
     let reply = change_team(ctx.host, ctx.owner(), team_id, |team| {
         let mut job = team.job_by_id(job_id)?;
         let before = job.phase.clone();
-        let decided = decide(&job)?.and_then(|(event, by)| Some((step(&before, event)?, by)));
+        let decided = decide(&job)?.and_then(|(event, by)| Some((transition(&before, event)?, by)));
         let Some((phase, by)) = decided else {
             return Ok(json!({"job": view::job(ctx, team, &job, true)?}));
         };
@@ -130,7 +130,7 @@ fn end<'e>(
             team.save_job(&mut job, now)?;
             job
         };
-        team.finish()?;
+        team.record_change()?;
         Ok(json!({"job": view::job(ctx, team, &job, true)?}))
     })?;
     Ok(reply)

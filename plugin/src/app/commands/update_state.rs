@@ -72,7 +72,7 @@ pub fn update_team_state(ctx: Ctx, update: &UpdateTeamState) -> Result<Value> {
                 public_state::store(team, &entries, &record)?;
                 let reply = public_state::reply(team, &record.entry, &facts(true));
                 idempotency::remember(ctx, team, &digest, &reply)?;
-                team.finish()?;
+                team.record_change()?;
                 Ok(reply)
             }
         }

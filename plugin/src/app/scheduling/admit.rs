@@ -8,20 +8,20 @@ use super::finish::{Ending, finish};
 use super::input::freeze;
 use super::observe::{self, Attempt};
 use super::permit::Admission;
-use super::readiness::{Ready, ready};
+use super::readiness::{Readiness, ready};
 use super::rotation::{round, serve};
-use super::step::{Step, hold};
+use super::step::{TeamStep, hold};
 use super::timed::Timed;
 use super::{connection, leftovers, slots};
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::Result;
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 use crate::store::records::{Frozen, Job, Slot};
 use crate::store::{Db, TeamTx, keys, readable, transact};
 
 /// What an attempt has stored.
-enum Tried {
+enum Attempted {
     /// Frozen, with a slot: the host is asked next, to start it or, without
     /// `send`, what became of it.
     Frozen { job: Box<Job>, frozen: Frozen, send: bool },
@@ -37,49 +37,49 @@ enum Tried {
 /// teams share only the conversation's head, this slot and the round, freezes
 /// the input and takes the slot, or says why not. The attempt counts as the
 /// owner's turn.
-pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
+pub fn admit(s: &TeamStep, planned: &Admission) -> Result<bool> {
     let timed = Timed::new(s.host, s.runs);
-    let s = &Step { runs: &timed, ..*s };
+    let s = &TeamStep { runs: &timed, ..*s };
     let seen = connection::agent_is_back(s, planned, s.runs.state(&planned.thread, None))?;
     let seen = leftovers::end(s, planned, seen)?;
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;
         let Some(mut job) = team.planned_job(planned.job)? else { return Ok(None) };
-        let Some(phase) = step(&job.phase, Event::Freeze) else { return Ok(None) };
+        let Some(phase) = transition(&job.phase, Event::Freeze) else { return Ok(None) };
         if job.thread != planned.thread || !may_start(db, s, &job, planned)? {
             return Ok(None);
         }
         let is = ready(&seen, &job);
         let tried = match is {
-            Ready::Yes | Ready::AnsweredElsewhere => {
+            Readiness::Yes | Readiness::AnsweredElsewhere => {
                 let frozen = freeze(&team, &mut job)?;
                 job.phase = phase;
                 team.take_slot(&mut job, planned.slot, now)?;
                 team.save_job(&mut job, now)?;
                 serve(db, s)?;
-                Tried::Frozen { job: Box::new(job), frozen, send: matches!(is, Ready::Yes) }
+                Attempted::Frozen { job: Box::new(job), frozen, send: matches!(is, Readiness::Yes) }
             }
-            Ready::Hold { code, message, disconnect } => {
+            Readiness::Hold { code, message, disconnect } => {
                 job.hold = Some(hold(&job, code, &message, now));
                 team.save_job(&mut job, now)?;
                 serve(db, s)?;
-                Tried::Held { code, message, disconnect }
+                Attempted::Held { code, message, disconnect }
             }
-            Ready::Never(failure) => {
+            Readiness::Never(failure) => {
                 let before = job.phase.clone();
-                let Some(phase) = step(&before, Event::Failed) else { return Ok(None) };
+                let Some(phase) = transition(&before, Event::Failed) else { return Ok(None) };
                 job.phase = phase;
                 finish(&team, before.run(), job, Ending::Failed(failure), now)?;
-                Tried::Failed
+                Attempted::Failed
             }
         };
-        Ok(Some((tried, team.finish()?)))
+        Ok(Some((tried, team.record_change()?)))
     })?;
     let Some((tried, revision)) = tried else { return Ok(false) };
     s.host.publish(s.owner, &topic(s.team), revision);
     match tried {
-        Tried::Frozen { job, frozen, send } => {
+        Attempted::Frozen { job, frozen, send } => {
             if s.permit.full {
                 slots::wake_waiters(s.host);
             }
@@ -89,17 +89,17 @@ pub fn admit(s: &Step, planned: &Admission) -> Result<bool> {
             };
             s.conclude(planned.job, seen, timed.cut(), false)?;
         }
-        Tried::Held { code, message, disconnect: true } => {
+        Attempted::Held { code, message, disconnect: true } => {
             connection::disconnected(s.host, s.owner, s.team, &observe::as_disconnect(code, &message))?;
         }
-        Tried::Held { .. } | Tried::Failed => {}
+        Attempted::Held { .. } | Attempted::Failed => {}
     }
     Ok(true)
 }
 
 /// The owner's turn is over without an attempt, since the team cannot take a
 /// step now. True: the round has changed.
-pub fn pass_over(s: &Step, planned: &Admission) -> Result<bool> {
+pub fn pass_over(s: &TeamStep, planned: &Admission) -> Result<bool> {
     transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;
         let Some(job) = team.planned_job(planned.job)? else { return Ok(false) };
@@ -115,7 +115,7 @@ pub fn pass_over(s: &Step, planned: &Admission) -> Result<bool> {
 /// not tried since the plan was made, the slot that was planned for it is free,
 /// and every owner before its own in the round has a slot in the same plan. So steps of one plan
 /// may run in any order, and a plan that is out of date passes nobody over.
-fn may_start(db: &Db, s: &Step, job: &Job, planned: &Admission) -> Result<bool> {
+fn may_start(db: &Db, s: &TeamStep, job: &Job, planned: &Admission) -> Result<bool> {
     let taken = db.get_text(&keys::slot(planned.slot))?.is_some();
     let head = heads::head(db, s.owner, s.team, job)?;
     if taken || head.is_none_or(|work| work.next_at != planned.due) {

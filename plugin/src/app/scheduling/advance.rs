@@ -4,11 +4,10 @@
 use super::admit;
 use super::permit::Permit;
 use super::setback::{self, Wanted};
-use super::step::Step;
+use super::step::TeamStep;
 use super::timed::Timed;
 use crate::app::shared::heads;
-use crate::domain::error::Cause;
-use crate::domain::error::{Error, Result};
+use crate::domain::error::{Cause, Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
 use crate::store::{step_lock, transact};
@@ -19,7 +18,7 @@ pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result
         .map_err(|_| Error::invalid("bad_permit", "permit", "This permit was not made by plan."))?;
     let held = host.lock(&step_lock(owner, team), 0);
     let Some(runs) = host.lookup(owner, team) else { return Ok(false) };
-    let step = Step { host, owner, team, runs: &*runs, permit: &permit };
+    let step = TeamStep { host, owner, team, runs: &*runs, permit: &permit };
     let Ok(_held) = held else { return step.pass_over() };
     let until = host.now_ms().saturating_add(limits::STEP_MS);
     let over = || host.now_ms() > until;
@@ -51,7 +50,7 @@ pub fn advance(host: &dyn Host, owner: &str, team: &str, permit: &str) -> Result
     Ok(changed)
 }
 
-impl Step<'_> {
+impl TeamStep<'_> {
     /// The team's step is under way elsewhere: all that was planned for it waits
     /// a moment, and its owner has had its turn, so that no other waits for it.
     fn pass_over(&self) -> Result<bool> {
@@ -80,7 +79,7 @@ impl Step<'_> {
     /// Asks the host about one job and stores what it says.
     fn collect(&self, n: u32) -> Result<bool> {
         let timed = Timed::new(self.host, self.runs);
-        let step = Step { runs: &timed, ..*self };
+        let step = TeamStep { runs: &timed, ..*self };
         match step.poll(n) {
             Ok(Some((seen, again))) => step.conclude(n, seen, timed.cut(), again),
             Ok(None) => Ok(false),

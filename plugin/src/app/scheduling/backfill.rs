@@ -41,7 +41,7 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
                 *wait = Wait::Interrupts { open: open.clone() };
             }
             team.save_job(&mut job, now)?;
-            team.finish()?;
+            team.record_change()?;
             Ok(())
         })?;
     }

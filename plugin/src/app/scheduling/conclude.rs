@@ -1,19 +1,19 @@
 //! Stores what a step has seen of a job.
 
-use super::observe::{self, Seen};
+use super::observe::{self, Observation};
 use super::record::apply;
 use super::setback::{self, Wanted};
-use super::step::Step;
+use super::step::TeamStep;
 use super::timed::Cut;
 use super::{connection, cut_short};
 use crate::app::shared::change::change_team;
 use crate::domain::error::Result;
 use crate::store::{TeamTx, read};
 
-impl Step<'_> {
+impl TeamStep<'_> {
     /// Stores what was seen of a job, or how far the step came. `again`: its
     /// input is sent once more, as a person wants.
-    pub fn conclude(&self, n: u32, seen: Seen, cut: Option<Cut>, again: bool) -> Result<bool> {
+    pub fn conclude(&self, n: u32, seen: Observation, cut: Option<Cut>, again: bool) -> Result<bool> {
         match cut {
             None => self.record(n, seen),
             Some(cut) => cut_short::store(self, n, &cut, again)
@@ -24,22 +24,23 @@ impl Step<'_> {
     /// Stores an observation: the job is read again, since a cancel may have
     /// come in while the host was asked, and what does not fit any more is
     /// dropped.
-    fn record(&self, n: u32, seen: Seen) -> Result<bool> {
-        let stored = if seen == Seen::Nothing { self.clear_hold(n) } else { self.store(n, &seen) };
+    fn record(&self, n: u32, seen: Observation) -> Result<bool> {
+        let stored = if seen == Observation::Nothing { self.clear_hold(n) } else { self.store(n, &seen) };
         stored.or_else(|error| setback::after(self, n, Wanted::Collect(Some(&seen)), error))
     }
 
-    fn store(&self, n: u32, seen: &Seen) -> Result<bool> {
+    fn store(&self, n: u32, seen: &Observation) -> Result<bool> {
         let now = self.host.now_ms();
         let changed = change_team(self.host, self.owner, self.team, |team| {
             let changed = apply(team, team.job(n)?, seen, now)?;
             if changed {
-                team.finish()?;
+                team.record_change()?;
             }
             Ok(changed)
         })?;
         match seen {
-            Seen::NotNow { code, message, disconnect: true } | Seen::Later { code, message, disconnect: true } => {
+            Observation::NotNow { code, message, disconnect: true }
+            | Observation::Later { code, message, disconnect: true } => {
                 connection::disconnected(self.host, self.owner, self.team, &observe::as_disconnect(code, message))?;
             }
             _ => {}
@@ -62,7 +63,7 @@ impl Step<'_> {
             if !job.phase.finished() {
                 job.hold = None;
                 team.save_job(&mut job, now)?;
-                team.finish()?;
+                team.record_change()?;
             }
             Ok(false)
         })

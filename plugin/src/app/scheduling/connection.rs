@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::backfill;
 use super::permit::Admission;
 use super::readiness::State;
-use super::step::Step;
+use super::step::TeamStep;
 use crate::app::shared::change::change_team;
 use crate::app::topic;
 use crate::domain::error::{Error, Kind, Result};
@@ -65,7 +65,7 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
             head.connected = true;
             head.disconnect = None;
         }
-        team.finish().map(Some)
+        team.record_change().map(Some)
     });
     match bound {
         // Even if nothing stored has changed, the process has: wake its worker.
@@ -81,7 +81,7 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
 
 /// Creates the conversation of a member whose agent was gone when the team was
 /// connected: a reconnect would leave it out again for as long as the agent is.
-pub fn agent_is_back(s: &Step, planned: &Admission, seen: State) -> Result<State> {
+pub fn agent_is_back(s: &TeamStep, planned: &Admission, seen: State) -> Result<State> {
     if !matches!(seen, Err(RunError::NotFound(_))) {
         return Ok(seen);
     }
@@ -116,7 +116,7 @@ pub fn disconnected(host: &dyn Host, owner: &str, team: &str, why: &Error) -> Re
                 next_at: now + limits::pause_ms(tries),
             });
         }
-        team.finish()?;
+        team.record_change()?;
         Ok(())
     })
 }

@@ -2,9 +2,9 @@
 //! it did say is stored, and a mark from which the next step continues: so a job
 //! moves also where each call of the host takes as long as it may.
 
-use super::observe::{self, Attempt, Seen};
+use super::observe::{self, Attempt, Observation};
 use super::record::apply;
-use super::step::{Step, hold};
+use super::step::{TeamStep, hold};
 use super::timed::Cut;
 use crate::app::shared::change::change_team;
 use crate::domain::error::Result;
@@ -47,13 +47,13 @@ impl Mark {
 
 /// Stores what is known of a job. `again`: a person wants its input sent once
 /// more. True: something changed.
-pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
+pub fn store(s: &TeamStep, n: u32, cut: &Cut, again: bool) -> Result<bool> {
     let now = s.host.now_ms();
     change_team(s.host, s.owner, s.team, |team| {
         let Some(mut job) = team.planned_job(n)? else { return Ok(false) };
         let mut changed = false;
         if let Cut::Named(run) = cut {
-            changed = apply(team, job, &Seen::Started { run: run.id.clone() }, now)?;
+            changed = apply(team, job, &Observation::Started { run: run.id.clone() }, now)?;
             job = team.job(n)?;
         }
         if let Some(hold) = mark(&job, cut, again, now) {
@@ -62,7 +62,7 @@ pub fn store(s: &Step, n: u32, cut: &Cut, again: bool) -> Result<bool> {
             changed = true;
         }
         if changed {
-            team.finish()?;
+            team.record_change()?;
         }
         Ok(changed)
     })
@@ -102,7 +102,7 @@ pub fn sends_again(job: &Job) -> bool {
 
 /// Continues where the last step stopped. Nothing: there is no mark, so all is
 /// asked from the beginning.
-pub fn go_on(s: &Step, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Seen>> {
+pub fn go_on(s: &TeamStep, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Observation>> {
     let Some(mark) = Mark::of(job) else { return Ok(None) };
     let unread = |run: &str, status| {
         let run = Run { id: run.into(), status, error: None };
@@ -120,7 +120,7 @@ pub fn go_on(s: &Step, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Seen
 
 /// The mark is used up before the input is sent: after a crash in between, the
 /// key is looked up as for any other input that may have been sent.
-fn send(s: &Step, job: &Job, frozen: &Frozen, attempt: Attempt) -> Result<Seen> {
+fn send(s: &TeamStep, job: &Job, frozen: &Frozen, attempt: Attempt) -> Result<Observation> {
     let now = s.host.now_ms();
     let taken = transact(s.host, &s.lock(), |db| {
         let team = TeamTx::load(db, s.owner, s.team)?;
@@ -130,8 +130,8 @@ fn send(s: &Step, job: &Job, frozen: &Frozen, attempt: Attempt) -> Result<Seen> 
         }
         fresh.hold = None;
         team.save_job(&mut fresh, now)?;
-        team.finish()?;
+        team.record_change()?;
         Ok(true)
     })?;
-    Ok(if taken { observe::send(s.runs, job, frozen, attempt) } else { Seen::Nothing })
+    Ok(if taken { observe::send(s.runs, job, frozen, attempt) } else { Observation::Nothing })
 }

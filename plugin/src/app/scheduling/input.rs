@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::finish::receipt_document;
 use crate::app::shared::team_context::{author, shared_context};
+use crate::domain::envelope::{self, ReceiptFrame, RequestFrame};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{JobKind, Phase, Wait};
-use crate::domain::letter::{self, ReceiptFrame, RequestFrame};
 use crate::domain::{context, ids, limits};
 use crate::store::records::{Frozen, FrozenAnswer, FrozenInput, Job, V1};
 use crate::store::{TeamTx, readable};
@@ -80,7 +80,7 @@ fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
     let key = next_key(team, job);
     let (_, context) = context::fit(shared_context(team, Some(job.n))?, limits::CONTEXT_BYTES);
     let notices = team.notices(&job.thread)?;
-    let notice_lines = letter::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
+    let notice_lines = envelope::notices(&notices.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>());
     let me = job.member.as_deref().and_then(|id| team.team.member(id));
     // A root that cannot be read stops none of its chain.
     let root = if job.root == job.n { None } else { readable(team.job(job.root))? };
@@ -88,7 +88,7 @@ fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
     let body = match job.kind {
         JobKind::Request => {
             let place = chain_place(team, job)?;
-            letter::request(
+            envelope::request(
                 &RequestFrame {
                     team_id: &team.team.id,
                     team: &team.team.name,
@@ -107,7 +107,7 @@ fn freeze_message(team: &TeamTx, job: &Job) -> Result<Frozen> {
         }
         JobKind::Receipt => {
             let request = team.job(job.parent.unwrap_or(0))?;
-            letter::receipt(
+            envelope::receipt(
                 &ReceiptFrame {
                     team_id: &team.team.id,
                     team: &team.team.name,

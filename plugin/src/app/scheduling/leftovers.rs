@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::permit::Admission;
 use super::readiness::State;
-use super::step::Step;
+use super::step::TeamStep;
 use crate::app::shared::calling_member;
 use crate::domain::error::Result;
 use crate::domain::job::Phase;
@@ -23,7 +23,7 @@ const RUNS: u32 = 1_000;
 
 /// Ends what is left in the conversation in which this job wants to start.
 /// Gives the conversation as it is then.
-pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
+pub fn end(s: &TeamStep, planned: &Admission, seen: State) -> Result<State> {
     let thread = planned.thread.as_str();
     let Ok(state) = &seen else { return Ok(seen) };
     if quiet(state) {
@@ -60,7 +60,7 @@ pub fn end(s: &Step, planned: &Admission, seen: State) -> Result<State> {
 
 /// What was settled in a conversation is over there. A run without a name may
 /// still make a late call, and is remembered.
-fn forget(s: &Step, thread: &str, settled: &[(Outlived, Option<String>)]) -> Result<()> {
+fn forget(s: &TeamStep, thread: &str, settled: &[(Outlived, Option<String>)]) -> Result<()> {
     if settled.is_empty() {
         return Ok(());
     }
@@ -94,7 +94,7 @@ fn of_an_ended_job(db: &Db, owner: &str, thread: &str, run: &str) -> Result<Opti
 /// ended without an answer, of each team the last, since its jobs run in this
 /// conversation in the order of their numbers. (Times do not tell: clocks are
 /// set back.)
-fn interrupted(db: &Db, s: &Step, planned: &Admission) -> Result<Vec<String>> {
+fn interrupted(db: &Db, s: &TeamStep, planned: &Admission) -> Result<Vec<String>> {
     let this: Option<Job> = db.get(&keys::TeamKeys::new(s.owner, s.team).job(planned.job))?;
     // An answer is for interrupts of its own job.
     if this.is_none_or(|job| job.phase != Phase::Queued) {

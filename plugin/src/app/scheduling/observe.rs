@@ -14,7 +14,7 @@ use crate::store::records::{Frozen, FrozenInput, Job};
 
 /// One observation of the host.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum Observation {
     /// At work, as before.
     Nothing,
     /// The run exists and has not ended.
@@ -43,7 +43,7 @@ pub enum Seen {
     },
     /// The host refused the answer, since another one came first; this is what
     /// became of the job by that.
-    Overtaken(Box<Seen>),
+    Overtaken(Box<Observation>),
     /// The host could not be asked; whatever was true still is.
     Later {
         code: &'static str,
@@ -62,16 +62,16 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl Observation {
     /// The run that the host named.
     pub fn run(&self) -> Option<&str> {
         match self {
-            Seen::Started { run }
-            | Seen::Ended { run, .. }
-            | Seen::Asked { run, .. }
-            | Seen::CancelAccepted { run }
-            | Seen::Stopped { run: Some(run) } => Some(run),
-            Seen::Overtaken(seen) => seen.run(),
+            Observation::Started { run }
+            | Observation::Ended { run, .. }
+            | Observation::Asked { run, .. }
+            | Observation::CancelAccepted { run }
+            | Observation::Stopped { run: Some(run) } => Some(run),
+            Observation::Overtaken(seen) => seen.run(),
             _ => None,
         }
     }
@@ -87,7 +87,7 @@ pub enum Attempt {
 }
 
 /// Sends a frozen input.
-pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Seen {
+pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Observation {
     let asked = match &frozen.input {
         FrozenInput::Message { id, text, answers, provenance } => {
             let input = Input {
@@ -112,7 +112,7 @@ pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Se
     }
 }
 
-fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Attempt) -> Seen {
+fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Attempt) -> Observation {
     match error {
         RunError::TimedOut => {
             return later(
@@ -133,9 +133,9 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
     if attempt == Attempt::Again && error != RunError::KeyConflict {
         // An earlier attempt may have been admitted. Only the host can say that it was not.
         match find(runs, job, key) {
-            Found::Seen(seen) => return seen,
-            Found::Never => {}
-            Found::Unclear => return Seen::Lost,
+            KeyLookup::Known(seen) => return seen,
+            KeyLookup::Never => {}
+            KeyLookup::Unclear => return Observation::Lost,
         }
     }
     match (&job.phase, &error) {
@@ -146,12 +146,12 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
 
 /// A refused answer is looked up before it is told. Still open: it can be
 /// answered again. Else see [`answered_elsewhere`].
-fn answer_refused(runs: &dyn Runs, job: &Job, error: &RunError) -> Seen {
+fn answer_refused(runs: &dyn Runs, job: &Job, error: &RunError) -> Observation {
     let Some(answer) = &job.answer else { return not_admitted(job, error) };
     match runs.state(&job.thread, None) {
         Ok(state) if !still_open(&answer.wait, &state) => answered_elsewhere(runs, job, &state, &say(error)),
         Ok(_) if matches!(error, RunError::Rejected(_)) => {
-            Seen::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) }
+            Observation::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) }
         }
         Ok(_) => not_admitted(job, error),
         Err(RunError::NotFound(why)) => withdrawn(&why),
@@ -163,13 +163,13 @@ fn answer_refused(runs: &dyn Runs, job: &Job, error: &RunError) -> Seen {
 /// What a job's answer is for is not open any more. Answered by somebody else:
 /// the job follows that answer's run. If not, the answer that the job waits for
 /// cannot come.
-pub fn answered_elsewhere(runs: &dyn Runs, job: &Job, state: &ThreadState, why: &str) -> Seen {
+pub fn answered_elsewhere(runs: &dyn Runs, job: &Job, state: &ThreadState, why: &str) -> Observation {
     // A clarification is answered by a message of its own, which begins another turn.
     let Some(Answer { asker: Some(asker), wait: Wait::Interrupts { .. }, .. }) = &job.answer else {
         return withdrawn(why);
     };
     let follows = match &state.active_run {
-        Some(run) => Seen::Started { run: run.clone() },
+        Some(run) => Observation::Started { run: run.clone() },
         None => match runs.get(&job.thread, asker) {
             Ok(run) if run.status == RunStatus::Cancelled => return withdrawn(why),
             Ok(run) if run.status == RunStatus::Interrupted && state.interrupts.is_empty() => return withdrawn(why),
@@ -180,13 +180,13 @@ pub fn answered_elsewhere(runs: &dyn Runs, job: &Job, state: &ThreadState, why: 
     };
     match follows {
         // Nothing of that answer is known yet.
-        Seen::Later { .. } | Seen::Nothing => follows,
-        follows => Seen::Overtaken(Box::new(follows)),
+        Observation::Later { .. } | Observation::Nothing => follows,
+        follows => Observation::Overtaken(Box::new(follows)),
     }
 }
 
-fn withdrawn(why: &str) -> Seen {
-    Seen::Never(Failure {
+fn withdrawn(why: &str) -> Observation {
+    Observation::Never(Failure {
         code: "question_withdrawn".into(),
         message: format!(
             "What was asked is not open any more, so the answer was not used: {why}. Inspect the conversation."
@@ -195,7 +195,7 @@ fn withdrawn(why: &str) -> Seen {
 }
 
 /// What a refusal means when nothing was admitted.
-pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
+pub fn not_admitted(job: &Job, error: &RunError) -> Observation {
     let member = job.member.is_some();
     let why = say(error);
     match error {
@@ -207,7 +207,7 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
         }
         RunError::Denied(_) | RunError::NotFound(_) if !member => {
             if job.tries("conversation_denied") >= limits::RECEIPT_TRIES {
-                return Seen::Never(Failure {
+                return Observation::Never(Failure {
                     code: "conversation_denied".into(),
                     message: format!("The conversation that asked cannot be reached: {why}."),
                 });
@@ -219,10 +219,11 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Seen {
             format!("The member's conversation is missing: {why}. Reconnect makes it again."),
             true,
         ),
-        RunError::Rejected(_) => {
-            Seen::Never(Failure { code: "rejected".into(), message: format!("The host rejects this run: {why}.") })
-        }
-        RunError::KeyConflict => Seen::Never(Failure {
+        RunError::Rejected(_) => Observation::Never(Failure {
+            code: "rejected".into(),
+            message: format!("The host rejects this run: {why}."),
+        }),
+        RunError::KeyConflict => Observation::Never(Failure {
             code: "key_conflict".into(),
             message: "The host knows this job's key with another input. Inspect the conversation.".into(),
         }),
@@ -239,9 +240,9 @@ fn often(job: &Job, code: &str) -> bool {
 }
 
 /// What the host knows of a key that may have been used.
-pub enum Found {
+pub enum KeyLookup {
     /// The run that it started, or that the host cannot be asked now.
-    Seen(Seen),
+    Known(Observation),
     /// Nothing was or will be admitted under it.
     Never,
     /// The host cannot tell.
@@ -249,19 +250,19 @@ pub enum Found {
 }
 
 /// Asks for the run of a key.
-pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> Found {
+pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> KeyLookup {
     match runs.find(&job.thread, key) {
-        Ok(run) => Found::Seen(look(runs, job, &run)),
-        Err(RunError::NotFound(_)) => Found::Never,
-        Err(RunError::Other(_)) => Found::Unclear,
-        Err(RunError::TimedOut) => Found::Seen(later(
+        Ok(run) => KeyLookup::Known(look(runs, job, &run)),
+        Err(RunError::NotFound(_)) => KeyLookup::Never,
+        Err(RunError::Other(_)) => KeyLookup::Unclear,
+        Err(RunError::TimedOut) => KeyLookup::Known(later(
             "host_timeout",
             "The host did not answer in time; it is asked again with the same key.",
             often(job, "host_timeout"),
         )),
         Err(other) => {
             let denied = matches!(other, RunError::Denied(_)) && job.member.is_some();
-            Found::Seen(later(
+            KeyLookup::Known(later(
                 "host_unclear",
                 &format!("Whether the run exists is not known yet ({}).", say(&other)),
                 denied || often(job, "host_unclear"),
@@ -271,7 +272,7 @@ pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> Found {
 }
 
 /// Asks the host about a job that is under way, or that waits for an answer.
-pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
+pub fn ask(runs: &dyn Runs, job: &Job) -> Observation {
     match &job.phase {
         Phase::Waiting { run, wait } => match runs.state(&job.thread, None) {
             Ok(state) if !still_open(wait, &state) => match runs.get(&job.thread, run) {
@@ -281,18 +282,18 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
             },
             Err(error @ RunError::Denied(_)) => cannot_ask(job, &error),
             // What it waits for is a person; the host may be asked another time.
-            _ => Seen::Nothing,
+            _ => Observation::Nothing,
         },
         Phase::Running { run } => match runs.get(&job.thread, run) {
             Ok(found) => look(runs, job, &found),
-            Err(RunError::NotFound(_)) => Seen::Lost,
+            Err(RunError::NotFound(_)) => Observation::Lost,
             Err(error) => cannot_ask(job, &error),
         },
         Phase::Cancelling { run: Some(run), accepted, .. } => stop(runs, job, run, *accepted),
         Phase::Cancelling { run: None, key, .. } => match runs.find(&job.thread, key) {
             Ok(found) => stop(runs, job, &found.id, false),
             Err(RunError::NotFound(_)) => withdraw(runs, job),
-            Err(RunError::Other(_)) => Seen::Lost,
+            Err(RunError::Other(_)) => Observation::Lost,
             Err(error) => cannot_ask(job, &error),
         },
         Phase::Unknown { run, key, cancel, .. } => match runs.find(&job.thread, key) {
@@ -311,40 +312,40 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Seen {
                 false,
             ),
         },
-        _ => Seen::Nothing,
+        _ => Observation::Nothing,
     }
 }
 
 /// A cancelled answer was never sent. The run that asked for it may still be
 /// stopped at its interrupts, which nothing else would ever close.
-fn withdraw(runs: &dyn Runs, job: &Job) -> Seen {
+fn withdraw(runs: &dyn Runs, job: &Job) -> Observation {
     match job.answer.as_ref() {
         Some(Answer { asker: Some(asker), wait: Wait::Interrupts { .. }, .. }) => match stop(runs, job, asker, false) {
             // A run that the host does not know waits for nothing.
-            Seen::Lost => Seen::Stopped { run: None },
+            Observation::Lost => Observation::Stopped { run: None },
             seen => seen,
         },
-        _ => Seen::Stopped { run: None },
+        _ => Observation::Stopped { run: None },
     }
 }
 
-fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Seen {
+fn stop(runs: &dyn Runs, job: &Job, run: &str, accepted: bool) -> Observation {
     if accepted {
         match runs.get(&job.thread, run) {
             // It stopped at an interrupt before the cancel took effect.
             Ok(found) if found.status == RunStatus::Interrupted => {}
-            Ok(found) if ended(found.status) => return Seen::Stopped { run: Some(run.into()) },
-            Ok(_) => return Seen::Nothing,
-            Err(RunError::NotFound(_)) => return Seen::Lost,
+            Ok(found) if ended(found.status) => return Observation::Stopped { run: Some(run.into()) },
+            Ok(_) => return Observation::Nothing,
+            Err(RunError::NotFound(_)) => return Observation::Lost,
             Err(error) => return cannot_ask(job, &error),
         }
     }
     match runs.cancel(&job.thread, run) {
-        Ok(Cancellation::Stopped) => Seen::Stopped { run: Some(run.into()) },
-        Ok(Cancellation::Accepted) if accepted => Seen::Nothing,
-        Ok(Cancellation::Accepted) => Seen::CancelAccepted { run: run.into() },
+        Ok(Cancellation::Stopped) => Observation::Stopped { run: Some(run.into()) },
+        Ok(Cancellation::Accepted) if accepted => Observation::Nothing,
+        Ok(Cancellation::Accepted) => Observation::CancelAccepted { run: run.into() },
         // Known once and not found any more: that it ended cannot be told.
-        Err(RunError::NotFound(_)) => Seen::Lost,
+        Err(RunError::NotFound(_)) => Observation::Lost,
         Err(error) => cannot_ask(job, &error),
     }
 }
@@ -357,7 +358,7 @@ const CHANGED: &str = "The question was answered or replaced in the conversation
      be refused. Inspect the conversation, then cancel this job.";
 
 /// A read or a cancel that the host did not carry out.
-fn cannot_ask(job: &Job, error: &RunError) -> Seen {
+fn cannot_ask(job: &Job, error: &RunError) -> Observation {
     let why = say(error);
     if matches!(error, RunError::Denied(_)) {
         return later(
@@ -371,15 +372,15 @@ fn cannot_ask(job: &Job, error: &RunError) -> Seen {
 }
 
 /// What a run's status, and where it ended its conversation, mean.
-pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Seen {
-    let failed = |code: &str, message: String| Seen::Ended {
+pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Observation {
+    let failed = |code: &str, message: String| Observation::Ended {
         run: run.id.clone(),
         ending: Ending::Failed(Failure { code: code.into(), message }),
     };
     match run.status {
         RunStatus::Pending | RunStatus::Running => match &job.phase {
-            Phase::Running { run: known } if *known == run.id => Seen::Nothing,
-            _ => Seen::Started { run: run.id.clone() },
+            Phase::Running { run: known } if *known == run.id => Observation::Nothing,
+            _ => Observation::Started { run: run.id.clone() },
         },
         RunStatus::Failed => {
             let why = run.error.as_deref().map_or("no reason was given", text::trim);
@@ -416,9 +417,9 @@ pub fn still_open(wait: &Wait, state: &ThreadState) -> bool {
 /// Reads a job's result from the turn that begins with its own message. An
 /// answer is the job's only if that message is there and no other human
 /// message follows it.
-fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
+fn read_turn(ended: &Run, state: &ThreadState) -> Observation {
     let run = ended.id.as_str();
-    let failed = |code: &str, message: &str| Seen::Ended {
+    let failed = |code: &str, message: &str| Observation::Ended {
         run: run.into(),
         ending: Ending::Failed(Failure { code: code.into(), message: message.into() }),
     };
@@ -436,16 +437,16 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
     }
     if !state.interrupts.is_empty() {
         return match open_interrupts(state) {
-            Ok(open) => Seen::Asked { run: run.into(), wait: Wait::Interrupts { open } },
-            Err(failure) => Seen::Ended { run: run.into(), ending: Ending::Failed(failure) },
+            Ok(open) => Observation::Asked { run: run.into(), wait: Wait::Interrupts { open } },
+            Err(failure) => Observation::Ended { run: run.into(), ending: Ending::Failed(failure) },
         };
     }
     let question = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
     if let Some(q) = question.or(state.open_question.as_ref()) {
         if let Some(failure) = asked::unanswerable([q.id.as_str()].into_iter()) {
-            return Seen::Ended { run: run.into(), ending: Ending::Failed(failure) };
+            return Observation::Ended { run: run.into(), ending: Ending::Failed(failure) };
         }
-        return Seen::Asked { run: run.into(), wait: asked::question(&q.id, &q.text, &q.options) };
+        return Observation::Asked { run: run.into(), wait: asked::question(&q.id, &q.text, &q.options) };
     }
     if ended.status == RunStatus::Interrupted {
         return failed(
@@ -455,7 +456,7 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Seen {
     }
     let answer = state.messages.iter().rev().find(|m| m.role == Role::Assistant).map(|m| text::trim(&m.text));
     match answer {
-        Some(answer) if !answer.is_empty() => Seen::Ended {
+        Some(answer) if !answer.is_empty() => Observation::Ended {
             run: run.into(),
             ending: Ending::Completed {
                 run: run.into(),
@@ -484,12 +485,12 @@ pub fn open_interrupts(state: &ThreadState) -> core::result::Result<Vec<OpenInte
     Ok(open.iter().map(one).collect())
 }
 
-fn not_now(code: &'static str, message: String, disconnect: bool) -> Seen {
-    Seen::NotNow { code, message, disconnect }
+fn not_now(code: &'static str, message: String, disconnect: bool) -> Observation {
+    Observation::NotNow { code, message, disconnect }
 }
 
-fn later(code: &'static str, message: &str, disconnect: bool) -> Seen {
-    Seen::Later { code, message: message.into(), disconnect }
+fn later(code: &'static str, message: &str, disconnect: bool) -> Observation {
+    Observation::Later { code, message: message.into(), disconnect }
 }
 
 /// The host's own words, bounded.

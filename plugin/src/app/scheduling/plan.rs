@@ -23,7 +23,7 @@ pub struct EndedRun {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlannedStep {
     pub owner: String,
     pub team: String,
     pub permit: String,
@@ -31,7 +31,7 @@ pub struct Step {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedStep>,
     /// Teams (owner, id) to connect.
     pub connect: Vec<(String, String)>,
     pub next_ms: u32,
@@ -81,7 +81,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
             permit.full = full;
             permit.resting = resting.to_vec();
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
-            steps.push(Step { owner, team, permit });
+            steps.push(PlannedStep { owner, team, permit });
         }
         // Whoever is next in the round goes first, so that nobody asks in vain.
         steps.sort_by_key(|step| round.iter().position(|owner| *owner == step.owner).unwrap_or(round.len()));

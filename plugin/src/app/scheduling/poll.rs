@@ -1,17 +1,17 @@
 //! What the host says of one job that is under way.
 
 use super::cut_short;
-use super::observe::{self, Attempt, Found, Seen};
-use super::step::Step;
+use super::observe::{self, Attempt, KeyLookup, Observation};
+use super::step::TeamStep;
 use crate::domain::error::Result;
 use crate::domain::job::Phase;
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, read};
 
-impl Step<'_> {
+impl TeamStep<'_> {
     /// What the host says of one job, and whether a person wants its input sent
     /// once more. Nothing: there is nothing to ask.
-    pub fn poll(&self, n: u32) -> Result<Option<(Seen, bool)>> {
+    pub fn poll(&self, n: u32) -> Result<Option<(Observation, bool)>> {
         let planned = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;
             let Some(job) = team.planned_job(n)? else { return Ok(None) };
@@ -40,13 +40,13 @@ impl Step<'_> {
     /// An input that was frozen by the earlier plugin. Its run is looked for;
     /// nothing is sent without a slot of this deployment, so what was never
     /// admitted goes back into the queue.
-    fn ask_only(&self, job: &Job, frozen: Option<&Frozen>) -> Seen {
+    fn ask_only(&self, job: &Job, frozen: Option<&Frozen>) -> Observation {
         let key = frozen.map_or(job.id.as_str(), |f| &f.key);
         match observe::find(self.runs, job, key) {
-            Found::Seen(seen) => seen,
+            KeyLookup::Known(seen) => seen,
             // A person wants it tried again.
-            Found::Unclear if frozen.is_some_and(|f| !f.insist) => Seen::Lost,
-            Found::Never | Found::Unclear => Seen::NotNow {
+            KeyLookup::Unclear if frozen.is_some_and(|f| !f.insist) => Observation::Lost,
+            KeyLookup::Never | KeyLookup::Unclear => Observation::NotNow {
                 code: "never_began",
                 message: "The earlier plugin's run of it never began; it is started anew.".into(),
                 disconnect: false,
@@ -56,14 +56,14 @@ impl Step<'_> {
 
     /// A frozen input that may have been sent before. The host is asked for the
     /// key's run first: one that forgot its keys would run the input twice.
-    fn send_again(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+    fn send_again(&self, job: &Job, frozen: &Frozen) -> Result<Observation> {
         match observe::find(self.runs, job, &frozen.key) {
-            Found::Seen(seen) => Ok(seen),
+            KeyLookup::Known(seen) => Ok(seen),
             // Somebody may have cancelled or settled it while the host was asked.
-            Found::Never | Found::Unclear if !self.is_still(job)? => Ok(Seen::Nothing),
-            Found::Never => Ok(observe::send(self.runs, job, frozen, Attempt::First)),
-            Found::Unclear if frozen.insist => self.insist(job, frozen),
-            Found::Unclear => Ok(Seen::Lost),
+            KeyLookup::Never | KeyLookup::Unclear if !self.is_still(job)? => Ok(Observation::Nothing),
+            KeyLookup::Never => Ok(observe::send(self.runs, job, frozen, Attempt::First)),
+            KeyLookup::Unclear if frozen.insist => self.insist(job, frozen),
+            KeyLookup::Unclear => Ok(Observation::Lost),
         }
     }
 

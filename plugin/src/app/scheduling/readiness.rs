@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use super::observe::{self, Seen, say};
+use super::observe::{self, Observation, say};
 use crate::domain::job::{Failure, Phase, Wait};
 use crate::host::{RunError, ThreadState};
 use crate::store::records::Job;
@@ -11,7 +11,7 @@ use crate::store::records::Job;
 pub type State = core::result::Result<ThreadState, RunError>;
 
 /// What the conversation says before anything is sent there.
-pub enum Ready {
+pub enum Readiness {
     Yes,
     /// The interrupts that the job's answer is for are not open any more: it is
     /// not sent, and the job follows whatever became of them.
@@ -27,16 +27,16 @@ pub enum Ready {
 
 /// A conversation that is busy or has an open question takes nothing new, and
 /// an answer is for its own question only.
-pub fn ready(seen: &State, job: &Job) -> Ready {
+pub fn ready(seen: &State, job: &Job) -> Readiness {
     let state = match seen {
         Ok(state) => state,
         // A fresh conversation has no state yet.
-        Err(RunError::NotFound(_)) => return Ready::Yes,
+        Err(RunError::NotFound(_)) => return Readiness::Yes,
         Err(error) => {
             return match observe::not_admitted(job, error) {
-                Seen::NotNow { code, message, disconnect } => Ready::Hold { code, message, disconnect },
-                Seen::Never(failure) => Ready::Never(failure),
-                _ => Ready::Hold { code: "host_unavailable", message: say(error), disconnect: false },
+                Observation::NotNow { code, message, disconnect } => Readiness::Hold { code, message, disconnect },
+                Observation::Never(failure) => Readiness::Never(failure),
+                _ => Readiness::Hold { code: "host_unavailable", message: say(error), disconnect: false },
             };
         }
     };
@@ -45,29 +45,29 @@ pub fn ready(seen: &State, job: &Job) -> Ready {
         && let Wait::Interrupts { .. } = answer.wait
         && !observe::still_open(&answer.wait, state)
     {
-        return Ready::AnsweredElsewhere;
+        return Readiness::AnsweredElsewhere;
     }
     if state.active_run.is_some() {
         let message = String::from("The conversation is busy with a run outside the team's work.");
-        return Ready::Hold { code: "conversation_busy", message, disconnect: false };
+        return Readiness::Hold { code: "conversation_busy", message, disconnect: false };
     }
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
         Phase::Answered { answer, .. } | Phase::Resuming { answer, .. } => {
             if observe::still_open(&answer.wait, state) {
-                Ready::Yes
+                Readiness::Yes
             } else {
-                Ready::Never(changed())
+                Readiness::Never(changed())
             }
         }
-        _ if open() => Ready::Hold {
+        _ if open() => Readiness::Hold {
             code: "conversation_has_open_question",
             message:
                 "A question in this conversation is not answered; it blocks new work there until somebody answers it."
                     .into(),
             disconnect: false,
         },
-        _ => Ready::Yes,
+        _ => Readiness::Yes,
     }
 }
 

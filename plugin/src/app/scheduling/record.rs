@@ -4,24 +4,25 @@ use alloc::string::String;
 
 use super::finish::{Ending, finish};
 use super::input;
-use super::observe::Seen;
+use super::observe::Observation;
 use super::step::hold;
 use crate::domain::error::Result;
 use crate::domain::job::{Hold, Phase, Wait};
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, keys, readable};
 
 /// Applies an observation to a job inside a transaction. False: it came late
 /// and changed nothing.
-pub fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool> {
+pub fn apply(team: &TeamTx, mut job: Job, seen: &Observation, now: u64) -> Result<bool> {
     let before = job.phase.clone();
-    let waiting = matches!((&before, seen), (Phase::Waiting { .. }, Seen::Later { .. } | Seen::Ended { .. }));
+    let waiting =
+        matches!((&before, seen), (Phase::Waiting { .. }, Observation::Later { .. } | Observation::Ended { .. }));
     if !before.holds_slot() && !waiting {
         return Ok(false);
     }
     let seen = match seen {
-        Seen::Overtaken(seen) => {
+        Observation::Overtaken(seen) => {
             job.note = Some(OVERTAKEN.into());
             seen
         }
@@ -33,28 +34,28 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool>
     if let Some(run) = seen.run().filter(|run| before.run() != Some(run)) {
         team.db.put(&keys::ran(team.owner, &job.thread, run), &(&team.team.id, job.n))?;
     }
-    if let Seen::Later { code, message, .. } = seen {
+    if let Observation::Later { code, message, .. } = seen {
         job.hold = Some(hold(&job, code, message, now));
         team.save_job(&mut job, now)?;
         return Ok(true);
     }
     let Some((event, ending)) = event(team, &mut job, seen)? else { return Ok(false) };
-    let Some(phase) = step(&job.phase, event) else { return Ok(false) };
+    let Some(phase) = transition(&job.phase, event) else { return Ok(false) };
     job.phase = phase;
     job.hold = match seen {
-        Seen::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
+        Observation::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
         // Until the next answer, with nothing to look at before.
-        Seen::Refused { message } => Some(Hold { next_at: 0, ..hold(&job, "answer_refused", message, now) }),
+        Observation::Refused { message } => Some(Hold { next_at: 0, ..hold(&job, "answer_refused", message, now) }),
         // Whether the host names the run later is looked at, ever more seldom.
-        Seen::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
+        Observation::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
         _ => None,
     };
     match seen {
-        Seen::NotNow { .. } if job.phase == Phase::Queued => {
+        Observation::NotNow { .. } if job.phase == Phase::Queued => {
             // The next input is made anew, and one key carries one input only.
             job.refused += 1;
         }
-        Seen::Refused { .. } => {
+        Observation::Refused { .. } => {
             // Its request id stays with it: one key carries one answer only.
             job.answer = None;
             team.db.delete(&team.keys.answer(job.n))?;
@@ -82,33 +83,38 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Seen, now: u64) -> Result<bool>
 }
 
 /// What an observation means for a job, and how the job ends if it does.
-fn event(team: &TeamTx, job: &mut Job, seen: &Seen) -> Result<Option<(Event, Option<Ending>)>> {
-    let ends = matches!(seen, Seen::Ended { .. } | Seen::Asked { .. } | Seen::Stopped { .. } | Seen::Never(_));
+fn event(team: &TeamTx, job: &mut Job, seen: &Observation) -> Result<Option<(Event, Option<Ending>)>> {
+    let ends = matches!(
+        seen,
+        Observation::Ended { .. } | Observation::Asked { .. } | Observation::Stopped { .. } | Observation::Never(_)
+    );
     if job.phase.cancelling() && ends {
         return Ok(Some(match seen {
             // Seen before the cancel came in: the interrupts are still open.
-            Seen::Asked { run, wait: Wait::Interrupts { .. } } => (Event::Started { run: run.clone() }, None),
+            Observation::Asked { run, wait: Wait::Interrupts { .. } } => (Event::Started { run: run.clone() }, None),
             _ => (Event::Stopped, None),
         }));
     }
     let event = match seen {
-        Seen::Nothing | Seen::Later { .. } | Seen::Stopped { .. } | Seen::Overtaken(_) => return Ok(None),
-        Seen::Started { run } => Event::Started { run: run.clone() },
-        Seen::Ended { run, ending } => {
+        Observation::Nothing | Observation::Later { .. } | Observation::Stopped { .. } | Observation::Overtaken(_) => {
+            return Ok(None);
+        }
+        Observation::Started { run } => Event::Started { run: run.clone() },
+        Observation::Ended { run, ending } => {
             let event = match ending {
                 Ending::Completed { .. } => Event::Completed { run: run.clone() },
                 _ => Event::Failed,
             };
             return Ok(Some((event, Some(ending.clone()))));
         }
-        Seen::Asked { run, wait } => Event::Asked { run: run.clone(), wait: wait.clone() },
-        Seen::NotNow { .. } => Event::NotAdmitted,
-        Seen::Never(failure) => return Ok(Some((Event::Failed, Some(Ending::Failed(failure.clone()))))),
-        Seen::Refused { .. } => Event::AnswerRefused,
-        Seen::Lost => Event::Lost { key: run_key(team, job)?, answer: job.answer.clone() },
-        Seen::CancelAccepted { run } => {
+        Observation::Asked { run, wait } => Event::Asked { run: run.clone(), wait: wait.clone() },
+        Observation::NotNow { .. } => Event::NotAdmitted,
+        Observation::Never(failure) => return Ok(Some((Event::Failed, Some(Ending::Failed(failure.clone()))))),
+        Observation::Refused { .. } => Event::AnswerRefused,
+        Observation::Lost => Event::Lost { key: run_key(team, job)?, answer: job.answer.clone() },
+        Observation::CancelAccepted { run } => {
             // The run may have been found only now.
-            if let Some(phase) = step(&job.phase, Event::Started { run: run.clone() }) {
+            if let Some(phase) = transition(&job.phase, Event::Started { run: run.clone() }) {
                 job.phase = phase;
             }
             Event::CancelAccepted

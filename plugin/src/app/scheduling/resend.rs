@@ -1,21 +1,21 @@
 //! A frozen input that is sent once more because a person wants it.
 
-use super::observe::{self, Attempt, Seen};
-use super::readiness::{self, Ready};
-use super::step::Step;
+use super::observe::{self, Attempt, Observation};
+use super::readiness::{self, Readiness};
+use super::step::TeamStep;
 use crate::domain::error::Result;
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, transact};
 
-impl Step<'_> {
+impl TeamStep<'_> {
     /// A person wants it sent once more. What the earlier attempt may have left
     /// in the conversation, a run or a question, is not talked over.
-    pub fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Seen> {
+    pub fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Observation> {
         match readiness::ready(&self.runs.state(&job.thread, None), job) {
-            Ready::Hold { code, message, disconnect } => Ok(Seen::Later { code, message, disconnect }),
-            Ready::Yes if self.insist_once(job)? => Ok(observe::send(self.runs, job, frozen, Attempt::Again)),
+            Readiness::Hold { code, message, disconnect } => Ok(Observation::Later { code, message, disconnect }),
+            Readiness::Yes if self.insist_once(job)? => Ok(observe::send(self.runs, job, frozen, Attempt::Again)),
             // It may well be this answer that was admitted before.
-            Ready::Yes | Ready::AnsweredElsewhere | Ready::Never(_) => Ok(Seen::Lost),
+            Readiness::Yes | Readiness::AnsweredElsewhere | Readiness::Never(_) => Ok(Observation::Lost),
         }
     }
 

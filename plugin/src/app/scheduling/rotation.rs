@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::step::Step;
+use super::step::TeamStep;
 use crate::app::shared::heads;
 use crate::domain::error::Result;
 use crate::domain::schedule;
@@ -19,7 +19,7 @@ pub struct Turn {
 /// The stored round: those for whom this step was planned, with new ones last,
 /// and those who have joined it since. Whoever has nothing to start drops out;
 /// whoever rests keeps its place, and nobody waits for it.
-pub fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
+pub fn round(db: &Db, s: &TeamStep) -> Result<Vec<Turn>> {
     let (planned, resting) = (&s.permit.round, &s.permit.resting);
     let stored: Vec<String> = readable(db.get(keys::ROUND))?.flatten().unwrap_or_default();
     let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
@@ -39,7 +39,7 @@ pub fn round(db: &Db, s: &Step) -> Result<Vec<Turn>> {
 }
 
 /// The owner had its attempt: it goes to the end of the round.
-pub fn serve(db: &Db, s: &Step) -> Result<()> {
+pub fn serve(db: &Db, s: &TeamStep) -> Result<()> {
     let round = round(db, s)?.into_iter().map(|turn| turn.owner).collect();
     db.put(keys::ROUND, &schedule::served(round, s.owner))
 }

@@ -2,20 +2,19 @@
 //! host says: a record that cannot be read or is too large, a rule that does
 //! not hold. It is the trouble of that job: the others of its team go on.
 
-use crate::domain::error::Cause;
 use alloc::format;
 
 use super::finish::{Ending, finish};
-use super::observe::Seen;
+use super::observe::Observation;
 use super::record::apply;
 use super::rotation::serve;
-use super::step::{Step, hold};
+use super::step::{TeamStep, hold};
 use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
-use crate::domain::error::{Error, Kind, Result};
+use crate::domain::error::{Cause, Error, Kind, Result};
 use crate::domain::job::Failure;
 use crate::domain::limits;
-use crate::domain::machine::{Event, step};
+use crate::domain::machine::{Event, transition};
 use crate::host::Level;
 use crate::store::records::Job;
 use crate::store::{TeamTx, transact};
@@ -24,7 +23,7 @@ use crate::store::{TeamTx, transact};
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
     /// To collect it, and what was seen by then.
-    Collect(Option<&'a Seen>),
+    Collect(Option<&'a Observation>),
     /// To admit it.
     Admit,
 }
@@ -32,7 +31,7 @@ pub enum Wanted<'a> {
 /// Holds a job back whose step failed, and gives it up after several such
 /// failures in a row. An error that is not the job's ends the step, or, where
 /// others were only faster, means nothing. True: something changed.
-pub fn after(s: &Step, n: u32, wanted: Wanted, error: Error) -> Result<bool> {
+pub fn after(s: &TeamStep, n: u32, wanted: Wanted, error: Error) -> Result<bool> {
     if !is_the_jobs(s, n, &error)? {
         return Ok(false);
     }
@@ -47,7 +46,7 @@ pub fn after(s: &Step, n: u32, wanted: Wanted, error: Error) -> Result<bool> {
 
 /// Whether an error is the job's own. The store's is passed on; where others
 /// committed first, or the team was deleted, the next plan finds what is left.
-fn is_the_jobs(s: &Step, n: u32, error: &Error) -> Result<bool> {
+fn is_the_jobs(s: &TeamStep, n: u32, error: &Error) -> Result<bool> {
     if [Cause::Contended, Cause::TeamBusy, Cause::NoTeam].iter().any(|cause| error.is(*cause)) {
         s.host.log(Level::Debug, &format!("job {n} of team {}: {}", s.team, error.code));
         return Ok(false);
@@ -58,7 +57,7 @@ fn is_the_jobs(s: &Step, n: u32, error: &Error) -> Result<bool> {
     }
 }
 
-fn hold_back(s: &Step, n: u32, wanted: Wanted, error: &Error) -> Result<bool> {
+fn hold_back(s: &TeamStep, n: u32, wanted: Wanted, error: &Error) -> Result<bool> {
     let now = s.host.now_ms();
     change_team(s.host, s.owner, s.team, |team| {
         let Some(mut job) = team.planned_job(n)? else { return Ok(false) };
@@ -73,7 +72,7 @@ fn hold_back(s: &Step, n: u32, wanted: Wanted, error: &Error) -> Result<bool> {
         if wants_slot {
             serve(team.db, s)?;
         }
-        team.finish()?;
+        team.record_change()?;
         Ok(true)
     })
 }
@@ -85,22 +84,22 @@ fn give_up(team: &TeamTx, job: &Job, wanted: Wanted, error: &Error, now: u64) ->
     let failure = Failure { code: error.code.clone().into_owned(), message: error.message.clone() };
     let seen = match wanted {
         Wanted::Admit => {
-            let Some(phase) = step(&job.phase, Event::Failed) else { return Ok(false) };
+            let Some(phase) = transition(&job.phase, Event::Failed) else { return Ok(false) };
             let ended = Job { phase, ..job.clone() };
             finish(team, job.phase.run(), ended, Ending::Failed(failure), now)?;
             return Ok(true);
         }
-        Wanted::Collect(Some(Seen::Ended { run, .. } | Seen::Asked { run, .. })) => {
-            Seen::Ended { run: run.clone(), ending: Ending::Failed(failure) }
+        Wanted::Collect(Some(Observation::Ended { run, .. } | Observation::Asked { run, .. })) => {
+            Observation::Ended { run: run.clone(), ending: Ending::Failed(failure) }
         }
-        Wanted::Collect(Some(Seen::Never(_))) => Seen::Never(failure),
-        Wanted::Collect(_) => Seen::Lost,
+        Wanted::Collect(Some(Observation::Never(_))) => Observation::Never(failure),
+        Wanted::Collect(_) => Observation::Lost,
     };
     apply(team, job.clone(), &seen, now)
 }
 
 /// The job itself cannot be read or written: its place in the work list waits.
-fn put_off(s: &Step, n: u32, wanted: Wanted) -> Result<bool> {
+fn put_off(s: &TeamStep, n: u32, wanted: Wanted) -> Result<bool> {
     let until = s.host.now_ms().saturating_add(limits::PAUSE_MAX_MS);
     transact(s.host, &s.lock(), |db| {
         if matches!(wanted, Wanted::Admit) {

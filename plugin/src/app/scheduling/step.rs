@@ -10,7 +10,7 @@ use crate::store::commit_lock;
 use crate::store::records::Job;
 
 /// A team's step under way: it holds the team's step lock.
-pub struct Step<'a> {
+pub struct TeamStep<'a> {
     pub host: &'a dyn Host,
     pub owner: &'a str,
     pub team: &'a str,
@@ -18,7 +18,7 @@ pub struct Step<'a> {
     pub permit: &'a Permit,
 }
 
-impl Step<'_> {
+impl TeamStep<'_> {
     pub fn lock(&self) -> String {
         commit_lock(self.owner, self.team)
     }

@@ -6,14 +6,14 @@ use crate::host::Host;
 use crate::store::{TeamTx, commit_lock, transact};
 
 /// Changes one team: one commit, then one signal on the team's topic. `f` calls
-/// [`TeamTx::finish`] if it changed anything that others see; without that
+/// [`TeamTx::record_change`] if it changed anything that others see; without that
 /// nothing is told. Where others commit at the same time, `f` runs again from
 /// the start, so it does nothing but read and write the team.
 pub fn change_team<T>(host: &dyn Host, owner: &str, id: &str, f: impl Fn(&TeamTx) -> Result<T>) -> Result<T> {
     let (reply, revision) = transact(host, &commit_lock(owner, id), |db| {
         let team = TeamTx::load(db, owner, id)?;
         let reply = f(&team)?;
-        Ok((reply, team.finished()))
+        Ok((reply, team.change()))
     })?;
     if let Some(revision) = revision {
         host.publish(owner, &topic(id), revision);

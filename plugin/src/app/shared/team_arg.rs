@@ -16,7 +16,7 @@ use crate::domain::error::{Error, Result};
 use crate::store::read;
 use crate::store::records::Team;
 
-/// A tool's `team_id`. Left out, it is filled in by [`OwnTeam::settle`] before
+/// A tool's `team_id`. Left out, it is filled in by [`OwnTeam::fill_in`] before
 /// the command runs; empty means that there is none, which the command answers
 /// like a team that does not exist. Small models write the team's name here:
 /// that is refused like any other id that is not one.
@@ -27,7 +27,7 @@ impl OwnTeam {
     /// Fills in what was left out. Refused where the conversation belongs to
     /// several teams. It gives no right: who may speak in the team is the
     /// command's to check.
-    pub fn settle(&mut self, ctx: Ctx) -> Result<()> {
+    pub fn fill_in(&mut self, ctx: Ctx) -> Result<()> {
         if !self.0.is_empty() {
             return Ok(());
         }

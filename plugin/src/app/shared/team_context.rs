@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use super::view;
 use crate::domain::context::{Context, ContextMember, ContextMessage};
+use crate::domain::envelope::Author;
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Source;
-use crate::domain::letter::Author;
 use crate::domain::state::Status;
 use crate::domain::{limits, text, time};
 use crate::store::records::{Job, Member, Message, MessageKind};

@@ -50,7 +50,7 @@ pub fn job(ctx: Ctx, team: &str, id: &str, error: &Error) -> Result<Value> {
             return Ok((reply, None));
         };
         let job = replace(&team, id, &remains, &why, now)?;
-        let revision = team.finish()?;
+        let revision = team.record_change()?;
         Ok((view::job(ctx, &team, &job, true)?, Some(revision)))
     })?;
     ctx.host.publish(owner, &topic(team), revision.unwrap_or(0));
