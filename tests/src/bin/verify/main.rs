@@ -11,6 +11,7 @@
 
 mod licences;
 mod mutations;
+mod rules;
 mod tree;
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -46,6 +47,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("formatting", formatting),
     ("file lengths", tree::lengths),
     ("words", tree::words),
+    ("rules", rules::check),
     ("licences", licences::check),
     ("clippy of the workspace", clippy),
     ("clippy of the component", clippy_component),

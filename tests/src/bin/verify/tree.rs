@@ -14,7 +14,7 @@ const CODE: [&str; 5] = [".rs", ".mjs", ".js", ".css", ".wit"];
 const FOREIGN: [&str; 3] = ["vendor", "fixtures", "deps"];
 
 /// Every file that is in the repository or would be with the next commit.
-fn files(root: &Path) -> Result<Vec<String>> {
+pub fn files(root: &Path) -> Result<Vec<String>> {
     let list = output(Command::new("git").current_dir(root).args([
         "ls-files",
         "-z",
