@@ -143,8 +143,7 @@ pub async fn main() -> anyhow::Result<()> {
     let members = json!([{"name": "Ada", "agent": AGENT}, {"name": "Bo", "agent": AGENT}]);
     let create = json!({"request_id": "team-1", "name": "Echoes", "goal": "Say it again.", "members": members});
     let team = act("create", create).await?["team"].clone();
-    let send =
-        json!({"team_id": team["id"], "member_id": team["members"][0]["id"], "request_id": "r1", "text": "Hello, Ada!"});
+    let send = json!({"team_id": team["id"], "member_id": team["members"][0]["id"], "request_id": "r1", "text": "Hello, Ada!"});
     let sent = act("send", send).await?["job"].clone();
 
     // A change is a hint to read again.

@@ -47,6 +47,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("formatting", formatting),
     ("file lengths", tree::lengths),
     ("words", tree::words),
+    ("phrases", tree::phrases),
+    ("links", tree::linked),
     ("rules", rules::check),
     ("licences", licences::check),
     ("clippy of the workspace", clippy),

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tree::files;
 use crate::Count;
+use crate::tree::files;
 
 const PAGE: &str = "docs/rules.md";
 
@@ -114,7 +114,7 @@ mod unit {
             ("prov_2_and_7_calls", "prov_2 prov_7"),
             ("race_1_of_fifty_claims", "race_1"),
             ("rows_that_cannot_be_read", ""),
-            ("the_100_rows", ""),
+            ("all_of_100_rows", ""),
             ("", ""),
         ] {
             assert_eq!(text(ids(name)), carried, "{name}");
