@@ -67,6 +67,48 @@ fn the_routes_are_those_of_the_gateway() {
     }
 }
 
+/// The command lines in the shell blocks of a page, without comments.
+fn shell(page: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(|block| {
+        let whole = block.replace("\\\n", " ");
+        whole.lines().map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned()).collect::<Vec<_>>()
+    });
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_command_lines_on_the_pages_exist() {
+    let folder = Folder::new();
+    let known = commands(&folder, &[]);
+    let aliases = page(".cargo/config.toml");
+    let mut seen = 0;
+    for name in
+        ["README.md", "CONTRIBUTING.md", "docs/cli.md", "docs/embedding.md", "docs/testing.md", "docs/upgrade.md"]
+    {
+        for line in shell(&page(name)) {
+            let ours = line.strip_prefix("agent-teams ").or_else(|| line.strip_prefix("cargo run --release -- "));
+            let words: Vec<&str> = ours.unwrap_or(&line).split_whitespace().collect();
+            if ours.is_some() {
+                seen += 1;
+                let command = [2, 1].into_iter().filter_map(|n| words.get(..n)).find(|w| known.contains(&w.join(" ")));
+                let command = command.unwrap_or_else(|| panic!("{name}: no such command: {line}"));
+                let help = folder.run(&[command, &["--help"]].concat()).stdout;
+                for flag in words.iter().filter(|word| word.starts_with("--")) {
+                    assert!(
+                        help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+                        "{name}: {line}"
+                    );
+                }
+            } else if words[0] == "cargo" {
+                let own = ["build", "install", "run", "test"].contains(&words[1]);
+                assert!(own || aliases.contains(&format!("\n{} = ", words[1])), "{name}: {line}");
+            }
+        }
+    }
+    assert!(seen > 8, "{seen}");
+}
+
 #[test]
 fn the_configurations_can_be_used() {
     let readme = page("README.md");
