@@ -2,6 +2,11 @@
 //! Wasmtime, gives it storage, agent runs and the other capabilities of its
 //! contract, and offers it over HTTP and on the command line. It knows no rule
 //! of teams, jobs or boards.
+//!
+//! As a library it is for other hosts. [`engine::Plugin`] loads the component
+//! and calls it; [`agents::runs::AgentRuns`] is the trait of an agent host;
+//! [`worker::Worker`] moves the jobs on; [`storage`] holds the records.
+//! `examples/embed.rs` and `examples/agent-host.rs` use them.
 
 pub mod agents;
 pub mod app;

@@ -118,6 +118,35 @@ pub enum Cancellation {
 }
 
 /// Runs of agents on behalf of one user.
+///
+/// Each call checks that the user may still do this. `start` and `resume` look
+/// up their key before anything else. `find` may answer
+/// [`NotFound`](RunError::NotFound) only if nothing was or will be admitted for
+/// an attempt made so far. `examples/agent-host.rs` implements all of it.
+///
+/// ```
+/// use agent_teams_host::agents::runs::{AgentRuns, Input, Run, RunError, RunStatus};
+///
+/// /// Sends one message, and sends it again under the same key should the reply be lost.
+/// async fn ask(runs: &dyn AgentRuns, thread: &str, text: &str) -> Result<RunStatus, RunError> {
+///     let key = "question-1";
+///     let input = Input {
+///         message_id: key.into(),
+///         text: text.into(),
+///         answers: None,
+///         provenance: r#"{"from":"example"}"#.into(),
+///     };
+///     runs.create_thread(thread, "echo", "An example").await?;
+///     let run: Run = match runs.start(thread, &input, key).await {
+///         Err(RunError::TimedOut) => match runs.find(thread, key).await {
+///             Err(RunError::NotFound(_)) => runs.start(thread, &input, key).await?,
+///             found => found?,
+///         },
+///         started => started?,
+///     };
+///     Ok(runs.get(thread, &run.id).await?.status)
+/// }
+/// ```
 #[async_trait]
 pub trait AgentRuns: Send + Sync + 'static {
     async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError>;

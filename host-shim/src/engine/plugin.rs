@@ -30,6 +30,28 @@ impl Plugin {
     /// Compiles the component (or loads its code from the cache) and links it.
     /// No guest code runs. Fails, naming both versions, on a component of
     /// another contract version.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    ///
+    /// use agent_teams_host::contract::Caller;
+    /// use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
+    /// use agent_teams_host::storage::MemoryStore;
+    ///
+    /// # async fn example() -> anyhow::Result<()> {
+    /// let parts = Parts {
+    ///     store: Arc::new(MemoryStore::new()),
+    ///     signals: Arc::new(Signals::default()),
+    ///     settings: "{}".into(),
+    ///     clock: Arc::new(SystemClock),
+    /// };
+    /// let plugin = Plugin::load(Plugin::embedded(), parts, Options::default())?;
+    /// plugin.open().await?;
+    /// let teams = plugin.call_action(Caller::owner("ann"), None, "list", "{}").await?;
+    /// # drop(teams);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn load(component: &[u8], parts: Parts, options: Options) -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Core::load(component, parts, options)?)))
     }

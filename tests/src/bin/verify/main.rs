@@ -11,6 +11,7 @@
 
 mod licences;
 mod mutations;
+mod rules;
 mod tree;
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -46,6 +47,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("formatting", formatting),
     ("file lengths", tree::lengths),
     ("words", tree::words),
+    ("phrases", tree::phrases),
+    ("links", tree::linked),
+    ("rules", rules::check),
     ("licences", licences::check),
     ("clippy of the workspace", clippy),
     ("clippy of the component", clippy_component),
