@@ -34,6 +34,7 @@ struct Thread {
 /// Runs of one user. A real host keeps conversations and keys in a database:
 /// only a host whose keys survive a restart may answer `NotFound` from `find`.
 struct Echo {
+    owner: String,
     threads: Mutex<HashMap<String, Thread>>,
     ended: broadcast::Sender<EndedRun>,
 }
@@ -48,7 +49,7 @@ impl Echo {
 
 #[async_trait]
 impl AgentRuns for Echo {
-    async fn create_thread(&self, id: &str, agent: &str, _title: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), RunError> {
         if agent != AGENT {
             return Err(RunError::Rejected(format!("there is no agent {agent}")));
         }
@@ -63,14 +64,9 @@ impl AgentRuns for Echo {
                 return if known == input { Ok(run.clone()) } else { Err(RunError::KeyConflict) };
             }
             let id = format!("{thread}-run-{}", found.runs.len() + 1);
-            let run = Run { id: id.clone(), thread: thread.into(), status: RunStatus::Succeeded, error: None };
-            let message = |id: String, role, text: &str| Message {
-                id,
-                role,
-                text: text.into(),
-                run: Some(run.id.clone()),
-                question: None,
-            };
+            let run = Run::new(id.clone(), RunStatus::Succeeded);
+            let message =
+                |id: String, role, text: &str| Message { run: Some(run.id.clone()), ..Message::new(id, role, text) };
             // A real host stores the message, the run and its key in one commit,
             // and calls a model afterwards.
             // The text of the request is in front of the message's closing mark.
@@ -81,7 +77,7 @@ impl AgentRuns for Echo {
             Ok(run)
         })?;
         // A hint that makes the worker plan again; it would find out by itself later.
-        let _ = self.ended.send(EndedRun { thread: thread.into(), run: run.id.clone() });
+        let _ = self.ended.send(EndedRun { owner: self.owner.clone(), thread: thread.into(), run: run.id.clone() });
         Ok(run)
     }
 
@@ -103,9 +99,14 @@ impl AgentRuns for Echo {
         })
     }
 
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
         self.with(thread, |found| {
-            let at = since.and_then(|marker| found.messages.iter().position(|m| m.id == marker.message_id));
+            // These conversations are short: one page holds all of one.
+            let place = |id: &str| found.messages.iter().position(|m| m.id == id);
+            let at = match after {
+                Some(after) => place(after).map(|at| at + 1),
+                None => since.and_then(|marker| place(&marker.message_id)),
+            };
             let messages = at.map_or_else(Vec::new, |at| found.messages[at..].to_vec());
             Ok(ThreadState { found: at.is_some(), messages, ..ThreadState::default() })
         })
@@ -134,7 +135,10 @@ pub async fn main() -> anyhow::Result<()> {
     let worker = Worker::start(Arc::new(plugin.clone()), ends, signals.subscribe(), None, worker::Options::default());
 
     // A capability is bound to one user; the component never sees another's.
-    let ann = Capability { owner: "ann".into(), runs: Arc::new(Echo { threads: Mutex::default(), ended }) };
+    let ann = Capability {
+        owner: "ann".into(),
+        runs: Arc::new(Echo { owner: "ann".into(), threads: Mutex::default(), ended }),
+    };
     let act = async |action: &str, payload: Value| -> anyhow::Result<Value> {
         let caller = Caller::owner("ann");
         let answer = plugin.call_action(caller, Some(ann.clone()), action, &payload.to_string()).await?;

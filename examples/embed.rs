@@ -27,7 +27,7 @@ pub async fn main() -> anyhow::Result<()> {
 
     let info = plugin.info().await?;
     println!("{} {}, contract {}, store format {}", info.name, info.version, info.contract, info.store_format);
-    for tool in plugin.tools().await? {
+    for tool in plugin.tools("full").await? {
         println!("  tool {}", tool.name);
     }
 

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+#[path = "build/metadata.rs"]
+mod metadata;
 #[path = "build/nested.rs"]
 mod nested;
 
@@ -19,17 +21,29 @@ fn run() -> Result<(), String> {
     println!("cargo::rustc-env=AGENT_TEAMS_CONTRACT={}", contract_version(&root)?);
 
     println!("cargo::rerun-if-env-changed=AGENT_TEAMS_COMPONENT");
-    let component = match std::env::var_os("AGENT_TEAMS_COMPONENT") {
-        Some(prebuilt) => {
-            let prebuilt = PathBuf::from(prebuilt);
-            println!("cargo::rerun-if-changed={}", prebuilt.display());
-            prebuilt
-        }
-        None => nested::component(&root, "agent-teams-plugin")?,
-    };
-    std::fs::copy(&component, out.join("agent_teams.wasm"))
-        .map_err(|e| format!("cannot copy the component from {}: {e}", component.display()))?;
-    Ok(())
+    let embedded = out.join("agent_teams.wasm");
+    if let Some(prebuilt) = std::env::var_os("AGENT_TEAMS_COMPONENT") {
+        let prebuilt = PathBuf::from(prebuilt);
+        println!("cargo::rerun-if-changed={}", prebuilt.display());
+        return copy(&prebuilt, &embedded);
+    }
+    let built = nested::component(&root, "agent-teams-plugin")?;
+    let mut bytes = std::fs::read(&built).map_err(|e| format!("{}: {e}", built.display()))?;
+    bytes.extend(metadata::sections(&[
+        ("version", &nested::var("CARGO_PKG_VERSION")?),
+        ("licenses", &nested::var("CARGO_PKG_LICENSE")?),
+        ("source", &nested::var("CARGO_PKG_REPOSITORY").unwrap_or_default()),
+        ("description", "All logic of agent teams: durable requests between AI agents."),
+    ]));
+    // The file that is published, beside the folder in which it was built.
+    let published = built.ancestors().nth(3).ok_or("no folder of components")?.join("agent-teams.wasm");
+    std::fs::write(&published, bytes).map_err(|e| format!("{}: {e}", published.display()))?;
+    copy(&published, &embedded)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = std::fs::copy(from, to);
+    copied.map(drop).map_err(|e| format!("cannot copy the component from {}: {e}", from.display()))
 }
 
 /// The version in `package agent-teams:plugin@VERSION;`.

@@ -31,6 +31,7 @@ pub fn component(root: &Path, package: &str) -> Result<PathBuf, String> {
         .arg("--")
         .args(["-C", STACK, "-C", MEMORY]);
     clear_leaks(&mut command);
+    command.env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?);
     // A build script's standard output is read by cargo.
     let status = command.stdout(Stdio::null()).status().map_err(|e| format!("cannot run cargo for {package}: {e}"))?;
     if !status.success() {
@@ -79,6 +80,26 @@ fn ensure_target() -> Result<(), String> {
     let hint = format!("the Rust target {TARGET} is missing; run: rustup target add {TARGET}");
     let added = Command::new("rustup").args(["target", "add", TARGET]).stdout(Stdio::null()).status();
     if added.is_ok_and(|s| s.success()) { Ok(()) } else { Err(hint) }
+}
+
+/// Flags that keep the paths of this machine out of the component.
+fn without_paths(root: &Path) -> Result<String, String> {
+    let root = root.canonicalize().map_err(|e| format!("{}: {e}", root.display()))?;
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let named = |path: &Path, name: &str| format!("--remap-path-prefix={}={name}", path.display());
+    let mut flags = vec![named(&root, "agent-teams")];
+    if let Some(cargo) = cargo {
+        flags.push(named(&cargo, "cargo"));
+        // One folder for each registry, named by its host; the last flag that
+        // fits counts.
+        let registries = std::fs::read_dir(cargo.join("registry/src")).into_iter().flatten().flatten();
+        let mut registries: Vec<PathBuf> = registries.map(|folder| folder.path()).collect();
+        registries.sort();
+        flags.extend(registries.iter().map(|folder| named(folder, "crates")));
+    }
+    // The separator that cargo defines for this variable.
+    Ok(flags.join("\u{1f}"))
 }
 
 /// Removes what the outer cargo set for this build script and what would

@@ -268,7 +268,8 @@ impl App {
 /// Every name in the configuration must exist: one that matches nothing would
 /// switch off, in silence, what it was written for.
 async fn check_names(config: &Config, plugin: &Plugin, users: &Users) -> Result<(), StartError> {
-    let tools: Vec<String> = plugin.tools().await.map_err(StartError::Open)?.into_iter().map(|t| t.name).collect();
+    let tools: Vec<String> =
+        plugin.tools("full").await.map_err(StartError::Open)?.into_iter().map(|t| t.name).collect();
     let users = users.ids()?;
     let known = Known { tools: &tools, users: Some(&users) };
     Ok(config.agents.check_names(&known).map_err(|error| config.agents_error(error))?)
@@ -381,7 +382,7 @@ struct PluginTools {
 #[async_trait]
 impl ToolHost for PluginTools {
     async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
-        self.plugin.tools().await
+        self.plugin.tools("full").await
     }
 
     async fn call(&self, caller: Caller, name: &str, arguments: &str) -> Result<String, CallError> {

@@ -12,6 +12,10 @@ pub struct Caller {
     pub ancestors: Vec<String>,
     pub run: Option<String>,
     pub call: Option<String>,
+    /// The program that calls for the owner.
+    pub client: Option<String>,
+    /// A W3C `traceparent`.
+    pub trace: Option<String>,
 }
 
 impl Caller {
@@ -34,6 +38,7 @@ pub enum ErrorKind {
     Unavailable,
     Unknown,
     Internal,
+    Unsupported,
 }
 
 /// A refusal by the component (or, with `Unavailable` and `Internal`, by the
@@ -76,11 +81,18 @@ impl CallError {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolDef {
     pub name: String,
+    pub title: String,
     pub description: String,
     pub input_schema: serde_json::Value,
+    pub output_schema: Option<serde_json::Value>,
+    pub read_only: bool,
+    pub idempotent: bool,
+    pub destructive: bool,
+    /// What rules about approval name.
+    pub command: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +100,10 @@ pub struct ActionDef {
     pub name: String,
     pub description: String,
     pub input_schema: serde_json::Value,
-    pub writes: bool,
+    pub output_schema: Option<serde_json::Value>,
+    pub read_only: bool,
+    /// Without a capability it is denied.
+    pub needs_runs: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -126,8 +141,10 @@ pub struct Asset {
     pub body: Vec<u8>,
 }
 
+/// A run that ended, or stopped at an interrupt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedRun {
+    pub owner: String,
     pub thread: String,
     pub run: String,
 }
@@ -141,11 +158,14 @@ pub struct TeamRef {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub team: TeamRef,
-    pub permit: String,
+    /// Opaque.
+    pub permit: Vec<u8>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// Opaque; for `Plugin::admit`.
+    pub batch: Option<Vec<u8>>,
     pub steps: Vec<Step>,
     pub connect: Vec<TeamRef>,
     pub next_ms: u32,

@@ -34,11 +34,11 @@ use state::{Start, State};
 /// What the worker needs of the component.
 #[async_trait]
 pub trait Team: Send + Sync + 'static {
-    /// Decides what is due. `resting`: teams that can take no step now. Changes
-    /// nothing.
+    /// Decides what is due, and admits what is admitted together. `resting`:
+    /// teams that can take no step now.
     async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError>;
     /// One bounded step of one team. True: something changed.
-    async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError>;
+    async fn advance(&self, team: &TeamRef, permit: &[u8]) -> Result<bool, CallError>;
     /// Binds the capability to the team. Harmless when repeated.
     async fn connect(&self, team: &TeamRef, runs: Capability) -> Result<(), CallError>;
 }
@@ -46,9 +46,13 @@ pub trait Team: Send + Sync + 'static {
 #[async_trait]
 impl Team for Plugin {
     async fn plan(&self, ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>) -> Result<Plan, CallError> {
-        Plugin::plan(self, ended, sweep, resting).await
+        let mut plan = Plugin::plan(self, ended, sweep, resting).await?;
+        if let Some(batch) = plan.batch.take() {
+            plan.steps.extend(self.admit(&batch).await?);
+        }
+        Ok(plan)
     }
-    async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
+    async fn advance(&self, team: &TeamRef, permit: &[u8]) -> Result<bool, CallError> {
         Plugin::advance(self, team, permit).await
     }
     async fn connect(&self, team: &TeamRef, runs: Capability) -> Result<(), CallError> {
@@ -150,7 +154,7 @@ impl Worker {
 /// What a task of the worker reports when it ends.
 enum Ended {
     Plan { result: Result<Plan, CallError> },
-    Step { permit: String, result: Result<bool, CallError> },
+    Step { permit: Vec<u8>, result: Result<bool, CallError> },
     Connect { result: Result<bool, CallError> },
 }
 

@@ -42,6 +42,7 @@ pub enum RunError {
     Rejected(String),
     KeyConflict,
     Unavailable(String),
+    Unsupported(String),
     TimedOut,
     Other(String),
 }
@@ -54,13 +55,21 @@ pub enum RunStatus {
     Succeeded,
     Failed,
     Cancelled,
+    /// Stopped by the host, which can continue it.
+    Suspended,
+    /// The work is done outside of the host.
+    Outside,
 }
 
+/// A run, as far as the application looks at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub id: String,
     pub status: RunStatus,
+    /// Why it failed, for people.
     pub error: Option<String>,
+    /// The model's reply was cut.
+    pub cut: bool,
 }
 
 /// The human message that a run is started with.
@@ -68,6 +77,8 @@ pub struct Run {
 pub struct Input {
     pub message_id: String,
     pub text: String,
+    /// Background in whole lines; may be empty.
+    pub context: String,
     pub answers: Option<String>,
     /// JSON text.
     pub provenance: String,
@@ -101,6 +112,8 @@ pub struct Message {
     pub id: String,
     pub role: Role,
     pub text: String,
+    /// The host shortened the text.
+    pub shortened: bool,
     pub run: Option<String>,
     pub question: Option<Question>,
 }
@@ -120,7 +133,6 @@ pub struct ThreadState {
     pub more: bool,
     pub interrupts: Vec<Interrupt>,
     pub open_question: Option<Question>,
-    pub checkpoint: Option<String>,
     pub active_run: Option<String>,
 }
 
@@ -134,14 +146,20 @@ pub enum Cancellation {
 pub trait Runs {
     /// Enters this capability into the host's table for an owner's team.
     fn bind(&self, owner: &str, team: &str) -> Result<(), NotOwner>;
-    fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError>;
+    /// `group`: the team.
+    fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Result<(), RunError>;
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError>;
     fn resume(&self, thread: &str, answers: &[InterruptAnswer], key: &str) -> Result<Run, RunError>;
     fn find(&self, thread: &str, key: &str) -> Result<Run, RunError>;
     fn get(&self, thread: &str, run: &str) -> Result<Run, RunError>;
     /// `since`: the message id of the marker and the run that may be stamped
-    /// on it instead.
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Result<ThreadState, RunError>;
+    /// on it instead. `after`: the last message of the page before.
+    fn state(
+        &self,
+        thread: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Result<ThreadState, RunError>;
     fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError>;
 }
 

@@ -48,7 +48,7 @@ fn the_tools_and_actions_are_those_of_the_component() {
         let listed: BTreeSet<String> = entries.iter().map(|entry| entry.name.to_owned()).collect();
         assert_eq!(rows(&page, heading), listed, "{heading}");
         for entry in entries {
-            let changes = if entry.writes { "yes" } else { "no" };
+            let changes = if entry.effect == exports::Effect::Reads { "no" } else { "yes" };
             assert!(page.contains(&format!("| `{}` | {changes} |", entry.name)), "{} changes: {changes}", entry.name);
         }
     }

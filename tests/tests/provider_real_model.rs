@@ -28,6 +28,7 @@ impl ToolHost for Tools {
                 "required": ["member", "text"],
                 "additionalProperties": false,
             }),
+            ..ToolDef::default()
         }])
     }
 
@@ -72,12 +73,13 @@ async fn a_real_model_calls_send_member_and_ends_its_turn() {
         .expect("the agents open");
     let runs = agents.capability("ada").runs;
     let mut ended = agents.ended();
-    runs.create_thread("t", "planner", "").await.expect("a conversation");
+    runs.create_thread("t", "planner", "", "group").await.expect("a conversation");
     let input = Input {
         message_id: "h1".into(),
         text: "Ask the Researcher to find the height of Mont Blanc.".into(),
         answers: None,
         provenance: "{}".into(),
+        ..Input::default()
     };
     let run = runs.start("t", &input, "k1").await.expect("the run starts");
     while ended.recv().await.expect("the run ends").run != run.id {}

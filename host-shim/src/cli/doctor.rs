@@ -83,7 +83,7 @@ pub async fn run(place: &Place, args: Doctor, output: &Output) -> Result<Exit, F
     let plugin = findings.note("component", component(args.component, config.as_ref()).await);
     if let Some(config) = &config {
         let tools: Option<Vec<String>> = match &plugin {
-            Some(plugin) => plugin.tools().await.map(|tools| tools.into_iter().map(|t| t.name).collect()).ok(),
+            Some(plugin) => plugin.tools("full").await.map(|tools| tools.into_iter().map(|t| t.name).collect()).ok(),
             None => None,
         };
         let users = if let Found::Users(users) = &database { Some(users.as_slice()) } else { None };

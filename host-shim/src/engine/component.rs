@@ -1,6 +1,7 @@
 //! From the component's bytes to something that can be instantiated: the
 //! Wasmtime engine, compilation, and the check of the contract's version.
 
+use semver::Version;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -88,8 +89,8 @@ pub fn load(engine: &Engine, bytes: &[u8], options: &Options) -> Result<PluginPr
     PluginPre::new(pre).map_err(LoadError::component)
 }
 
-/// Every interface of the contract that the component names must be of this
-/// host's version.
+/// Every interface of the contract that the component names must be one that
+/// this host has.
 fn check_contract(engine: &Engine, component: &Component) -> Result<(), LoadError> {
     let ty = component.component_type();
     let names = ty.exports(engine).map(|(name, _)| name).chain(ty.imports(engine).map(|(name, _)| name));
@@ -97,7 +98,7 @@ fn check_contract(engine: &Engine, component: &Component) -> Result<(), LoadErro
     for name in names {
         let Some(rest) = name.strip_prefix(PACKAGE).and_then(|rest| rest.strip_prefix('/')) else { continue };
         let version = rest.split_once('@').map_or("no version", |(_, version)| version);
-        if version != CONTRACT {
+        if !loads(version) {
             return Err(LoadError::Contract { component: version.to_owned(), host: CONTRACT });
         }
         found = true;
@@ -105,9 +106,45 @@ fn check_contract(engine: &Engine, component: &Component) -> Result<(), LoadErro
     if found { Ok(()) } else { Err(LoadError::NotAPlugin) }
 }
 
+/// Whether this host has a contract of that version: a release of the same
+/// minor line that is not newer than its own. A draft fits only itself.
+fn loads(component: &str) -> bool {
+    match (Version::parse(component), Version::parse(CONTRACT)) {
+        (Ok(component), Ok(host)) => fits(&component, &host),
+        _ => false,
+    }
+}
+
+fn fits(component: &Version, host: &Version) -> bool {
+    let released = component.pre.is_empty() && host.pre.is_empty();
+    let line = |version: &Version| (version.major, version.minor);
+    component == host || (released && line(component) == line(host) && component <= host)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_component_of_the_same_minor_line_loads_unless_it_is_newer() {
+        let fits = |component: &str, host: &str| {
+            super::fits(&Version::parse(component).unwrap(), &Version::parse(host).unwrap())
+        };
+        for (component, host, loads) in [
+            ("0.2.0", "0.2.0", true),
+            ("0.2.0", "0.2.3", true),
+            ("0.2.4", "0.2.3", false),
+            ("0.1.0", "0.2.0", false),
+            ("0.3.0", "0.2.9", false),
+            ("1.2.0", "0.2.0", false),
+            ("0.2.0-draft", "0.2.0-draft", true),
+            ("0.2.0-draft", "0.2.0", false),
+            ("0.2.0", "0.2.1-draft", false),
+            ("0.2.0-other", "0.2.0-draft", false),
+        ] {
+            assert_eq!(fits(component, host), loads, "{component} in {host}");
+        }
+    }
 
     #[test]
     fn the_contract_is_that_of_the_wit_package() {

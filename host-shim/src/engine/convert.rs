@@ -1,7 +1,9 @@
 //! Between the contract as Wasmtime sees it and the host's own words.
 
+use serde_json::json;
+
 use super::bindings::agent_teams::plugin::types;
-use super::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
+use super::bindings::exports::agent_teams::plugin::{actions, assets, lifecycle, mentions, operator, tools, worker};
 use super::call::malformed;
 use crate::contract::{
     ActionDef, Asset, AssetInfo, CallError, Caller, EndedRun, ErrorKind, Info, MentionHit, MentionMessage, Plan,
@@ -16,6 +18,8 @@ impl From<Caller> for types::Caller {
             ancestors: caller.ancestors,
             run: caller.run,
             call: caller.call,
+            client: caller.client,
+            trace: caller.trace,
         }
     }
 }
@@ -31,6 +35,7 @@ impl From<types::Error> for CallError {
             types::ErrorKind::Unavailable => ErrorKind::Unavailable,
             types::ErrorKind::Unknown => ErrorKind::Unknown,
             types::ErrorKind::Internal => ErrorKind::Internal,
+            types::ErrorKind::Unsupported => ErrorKind::Unsupported,
         };
         // The refusal counts, also where its extra facts cannot be read.
         let detail = error.detail.and_then(|json| {
@@ -42,13 +47,13 @@ impl From<types::Error> for CallError {
 }
 
 /// Parses JSON that the contract promises.
-pub fn json(name: &'static str, text: &str) -> Result<serde_json::Value, CallError> {
+pub fn parsed(name: &'static str, text: &str) -> Result<serde_json::Value, CallError> {
     serde_json::from_str(text).map_err(|_| malformed(name, "a part that must be JSON is not"))
 }
 
 pub fn info(component: lifecycle::Component) -> Result<Info, CallError> {
     Ok(Info {
-        limits: json("info", &component.limits)?,
+        limits: parsed("info", &component.limits)?,
         name: component.name,
         version: component.version,
         contract: component.contract,
@@ -57,23 +62,38 @@ pub fn info(component: lifecycle::Component) -> Result<Info, CallError> {
 }
 
 pub fn tool(tool: tools::Tool) -> Result<ToolDef, CallError> {
-    let input_schema = json("tools", &tool.input_schema)?;
-    Ok(ToolDef { name: tool.name, description: tool.description, input_schema })
+    Ok(ToolDef {
+        input_schema: parsed("tools", &tool.input_schema)?,
+        output_schema: tool.output_schema.map(|schema| parsed("tools", &schema)).transpose()?,
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        read_only: tool.read_only,
+        idempotent: tool.idempotent,
+        destructive: tool.destructive,
+        command: tool.command,
+    })
 }
 
-pub fn action(action: routes::Action) -> Result<ActionDef, CallError> {
-    let input_schema = json("actions", &action.input_schema)?;
-    Ok(ActionDef { name: action.name, description: action.description, input_schema, writes: action.writes })
+pub fn action(action: actions::Action) -> Result<ActionDef, CallError> {
+    Ok(ActionDef {
+        input_schema: parsed("actions", &action.input_schema)?,
+        output_schema: action.output_schema.map(|schema| parsed("actions", &schema)).transpose()?,
+        name: action.name,
+        description: action.description,
+        read_only: action.read_only,
+        needs_runs: action.needs_runs,
+    })
 }
 
-impl From<routes::AssetInfo> for AssetInfo {
-    fn from(info: routes::AssetInfo) -> Self {
+impl From<assets::AssetInfo> for AssetInfo {
+    fn from(info: assets::AssetInfo) -> Self {
         Self { path: info.path, media_type: info.media_type, sha256: info.sha256 }
     }
 }
 
-impl From<routes::Asset> for Asset {
-    fn from(asset: routes::Asset) -> Self {
+impl From<assets::Asset> for Asset {
+    fn from(asset: assets::Asset) -> Self {
         Self { media_type: asset.media_type, body: asset.body }
     }
 }
@@ -92,9 +112,9 @@ impl From<MentionMessage> for mentions::Message {
     }
 }
 
-impl From<EndedRun> for worker::EndedRun {
+impl From<EndedRun> for worker::Moved {
     fn from(ended: EndedRun) -> Self {
-        Self { thread: ended.thread, run: ended.run }
+        Self { owner: ended.owner, thread: ended.thread, run: ended.run }
     }
 }
 
@@ -104,16 +124,42 @@ impl From<TeamRef> for worker::TeamRef {
     }
 }
 
+impl From<worker::Step> for Step {
+    fn from(step: worker::Step) -> Self {
+        Self { team: TeamRef { owner: step.owner, team: step.team }, permit: step.permit }
+    }
+}
+
 impl From<worker::PlanResult> for Plan {
     fn from(plan: worker::PlanResult) -> Self {
         Self {
-            steps: plan
-                .steps
-                .into_iter()
-                .map(|s| Step { team: TeamRef { owner: s.owner, team: s.team }, permit: s.permit })
-                .collect(),
+            batch: plan.batch,
+            steps: plan.steps.into_iter().map(Step::from).collect(),
             connect: plan.connect.into_iter().map(|t| TeamRef { owner: t.owner, team: t.team }).collect(),
             next_ms: plan.next_ms,
         }
     }
+}
+
+/// A slot as the operator's route shows it.
+pub fn held_slot(held: operator::HeldSlot) -> serde_json::Value {
+    let Some(job) = held.job else {
+        return json!({
+            "slot": held.slot, "owner": null, "team": null, "job": null, "thread": null, "since": null, "kind": null,
+            "status": "damaged", "reason": format!("slot/{:02}", held.slot), "connected": false,
+        });
+    };
+    json!({
+        "slot": held.slot, "owner": job.owner, "team": job.team, "job": job.job, "thread": job.thread,
+        "since": job.since, "kind": job.kind, "status": job.status, "reason": job.reason, "connected": job.connected,
+    })
+}
+
+/// A settled job as the operator's route shows it.
+pub fn settled(job: operator::Settled) -> serde_json::Value {
+    let error = job.error.map(|(code, message)| json!({"code": code, "message": message}));
+    json!({"job": {
+        "owner": job.owner, "team": job.team, "id": job.job, "kind": job.kind, "status": job.status,
+        "thread": job.thread, "error": error, "completed_at": job.completed_at,
+    }})
 }

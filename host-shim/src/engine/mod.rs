@@ -99,12 +99,12 @@ impl Options {
 pub enum LoadError {
     #[error(
         "this component implements agent-teams:plugin {component}, this host implements {host}: \
-         use a component and a host of the same contract version"
+         use a component of the same minor version that is not newer than the host"
     )]
     Contract { component: String, host: &'static str },
     #[error("this component does not implement agent-teams:plugin")]
     NotAPlugin,
-    #[error("this is no component that the host can run: {0}")]
+    #[error("not a component that this host can run: {0}")]
     Component(String),
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),

@@ -31,7 +31,7 @@ pub struct Waits<'a> {
 /// What to do with an outcome.
 pub enum Next {
     Done(String),
-    Resume { token: String, wake: Wake },
+    Resume { token: Vec<u8>, wake: Wake },
 }
 
 impl<'a> Waits<'a> {

@@ -13,7 +13,8 @@ use super::parking::{Next, Waits};
 use super::{Options, Parts};
 use crate::agents::runs::Capability;
 use crate::contract::{
-    ActionDef, Asset, AssetInfo, CallError, Caller, EndedRun, Info, MentionHit, MentionMessage, Plan, TeamRef, ToolDef,
+    ActionDef, Asset, AssetInfo, CallError, Caller, EndedRun, Info, MentionHit, MentionMessage, Plan, Step, TeamRef,
+    ToolDef,
 };
 
 /// The loaded component. Cheap to clone; every method makes a fresh instance.
@@ -75,16 +76,16 @@ impl Plugin {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("open").await?;
         let guest = call.guest.agent_teams_plugin_lifecycle();
-        let answer = within(call.deadline, guest.call_open(&mut call.store)).await;
+        let answer = within(call.deadline, guest.call_init(&mut call.store)).await;
         Ok(call.end(answer)??)
     }
 
-    /// All tools, in a stable order.
-    pub async fn tools(&self) -> Result<Vec<ToolDef>, CallError> {
+    /// The tools of a profile (`full`: all), in a stable order.
+    pub async fn tools(&self, profile: &str) -> Result<Vec<ToolDef>, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("tools").await?;
         let guest = call.guest.agent_teams_plugin_tools();
-        let answer = within(call.deadline, guest.call_list(&mut call.store)).await;
+        let answer = within(call.deadline, guest.call_list(&mut call.store, profile)).await;
         call.end(answer)?.into_iter().map(convert::tool).collect()
     }
 
@@ -149,8 +150,8 @@ impl Plugin {
     pub async fn actions(&self) -> Result<Vec<ActionDef>, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("actions").await?;
-        let guest = call.guest.agent_teams_plugin_routes();
-        let answer = within(call.deadline, guest.call_actions(&mut call.store)).await;
+        let guest = call.guest.agent_teams_plugin_actions();
+        let answer = within(call.deadline, guest.call_list(&mut call.store)).await;
         call.end(answer)?.into_iter().map(convert::action).collect()
     }
 
@@ -167,7 +168,7 @@ impl Plugin {
         let (caller, payload) = (caller.into(), payload.to_owned());
         let mut call = self.0.instance("call_action").await?;
         let runs = runs.map(|runs| lend(&mut call.store, runs)).transpose()?;
-        let guest = call.guest.agent_teams_plugin_routes();
+        let guest = call.guest.agent_teams_plugin_actions();
         let answer = within(call.deadline, guest.call_call(&mut call.store, &caller, runs, action, &payload)).await;
         let mut outcome = call.end(answer)??;
 
@@ -178,7 +179,7 @@ impl Plugin {
                 Next::Resume { token, wake } => (token, wake),
             };
             let mut call = self.0.instance_even_closing("resume_action").await?;
-            let guest = call.guest.agent_teams_plugin_routes();
+            let guest = call.guest.agent_teams_plugin_actions();
             let answer = within(call.deadline, guest.call_resume_call(&mut call.store, &caller, &token, wake)).await;
             outcome = call.end(answer)??;
         }
@@ -188,8 +189,8 @@ impl Plugin {
     pub async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("assets").await?;
-        let guest = call.guest.agent_teams_plugin_routes();
-        let answer = within(call.deadline, guest.call_assets(&mut call.store)).await;
+        let guest = call.guest.agent_teams_plugin_assets();
+        let answer = within(call.deadline, guest.call_list(&mut call.store)).await;
         Ok(call.end(answer)?.into_iter().map(AssetInfo::from).collect())
     }
 
@@ -197,8 +198,8 @@ impl Plugin {
     pub async fn asset(&self, path: &str) -> Result<Asset, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("asset").await?;
-        let guest = call.guest.agent_teams_plugin_routes();
-        let answer = within(call.deadline, guest.call_read_asset(&mut call.store, path)).await;
+        let guest = call.guest.agent_teams_plugin_assets();
+        let answer = within(call.deadline, guest.call_read(&mut call.store, path)).await;
         Ok(call.end(answer)??.into())
     }
 
@@ -214,14 +215,23 @@ impl Plugin {
         Ok(call.end(answer)??.into())
     }
 
+    /// Admits what the plan has put together, in one commit, and says which
+    /// steps start it. Harmless when repeated.
+    pub async fn admit(&self, batch: &[u8]) -> Result<Vec<Step>, CallError> {
+        let _admitted = self.0.admit()?;
+        let mut call = self.0.worker_instance("admit").await?;
+        let guest = call.guest.agent_teams_plugin_worker();
+        let answer = within(call.deadline, guest.call_admit(&mut call.store, batch)).await;
+        Ok(call.end(answer)??.into_iter().map(Step::from).collect())
+    }
+
     /// One bounded step of one team; harmless when repeated. True: something
     /// changed, so plan again.
-    pub async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
+    pub async fn advance(&self, team: &TeamRef, permit: &[u8]) -> Result<bool, CallError> {
         let _admitted = self.0.admit()?;
-        let permit = permit.to_owned();
         let mut call = self.0.worker_instance("advance").await?;
         let guest = call.guest.agent_teams_plugin_worker();
-        let work = guest.call_advance(&mut call.store, &team.owner, &team.team, &permit);
+        let work = guest.call_advance(&mut call.store, &team.owner, &team.team, permit);
         let answer = within(call.deadline, work).await;
         Ok(call.end(answer)??)
     }
@@ -242,19 +252,20 @@ impl Plugin {
     pub async fn slots(&self) -> Result<String, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("slots").await?;
-        let guest = call.guest.agent_teams_plugin_worker();
+        let guest = call.guest.agent_teams_plugin_operator();
         let answer = within(call.deadline, guest.call_slots(&mut call.store)).await;
-        Ok(call.end(answer)??)
+        let slots = call.end(answer)??.into_iter().map(convert::held_slot).collect();
+        Ok(serde_json::Value::Array(slots).to_string())
     }
 
     /// The settled job, as JSON text.
     pub async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
         let _admitted = self.0.admit()?;
         let mut call = self.0.instance("settle").await?;
-        let guest = call.guest.agent_teams_plugin_worker();
+        let guest = call.guest.agent_teams_plugin_operator();
         let work = guest.call_settle(&mut call.store, &team.owner, &team.team, job);
         let answer = within(call.deadline, work).await;
-        Ok(call.end(answer)??)
+        Ok(convert::settled(call.end(answer)??).to_string())
     }
 
     /// Whether a capability is bound to this team in this process.

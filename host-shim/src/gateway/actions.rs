@@ -33,7 +33,7 @@ pub(super) async fn list(State(app): State<App>, call: Admitted) -> Result<Json<
                 "name": action.name,
                 "description": action.description,
                 "input_schema": action.input_schema,
-                "writes": action.writes,
+                "writes": !action.read_only,
             })
         })
         .collect();

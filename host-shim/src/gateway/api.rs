@@ -54,7 +54,7 @@ impl TeamApi for Plugin {
         Plugin::call_action(self, caller, Some(runs), action, payload).await
     }
     async fn tools(&self) -> Result<Vec<ToolDef>, CallError> {
-        Plugin::tools(self).await
+        Plugin::tools(self, "full").await
     }
     async fn search_mentions(&self, caller: Caller, query: &str) -> Result<Vec<MentionHit>, CallError> {
         Plugin::search_mentions(self, caller, query).await

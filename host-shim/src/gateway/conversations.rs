@@ -115,7 +115,7 @@ pub(super) async fn begin(
             refuse_without_room(&app, &user, &thread, &message.id).await?;
             let title: String =
                 message.text.lines().next().unwrap_or_default().trim().chars().take(MAX_TITLE).collect();
-            match runs.create_thread(&thread, &agent, &title).await {
+            match runs.create_thread(&thread, &agent, &title, "").await {
                 Ok(()) => {}
                 // The agent was in the catalogue, so the id is another agent's.
                 Err(RunError::Rejected(_)) => return Err(RunError::KeyConflict.into()),
@@ -252,7 +252,7 @@ async fn refuse_without_room(app: &App, user: &str, thread: &str, message_id: &s
 /// The conversation from this message on.
 async fn around(app: &App, user: &str, thread: &str, message_id: &str) -> Result<ThreadState, RunError> {
     let marker = Marker { message_id: message_id.to_owned(), run: None };
-    app.parts.agents.capability(user).runs.state(thread, Some(&marker)).await
+    app.parts.agents.capability(user).runs.state(thread, Some(&marker), None).await
 }
 
 /// A human message as a client sends it.

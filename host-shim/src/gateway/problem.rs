@@ -105,6 +105,7 @@ impl From<Refusal> for Problem {
             ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::Unknown => StatusCode::GATEWAY_TIMEOUT,
             ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
         };
         Self {
             status,
@@ -149,6 +150,7 @@ impl From<RunError> for Problem {
                 "The conversation's agent is still working. Send the message again when it has ended.",
             ),
             RunError::Rejected(reason) => Self::new(StatusCode::BAD_REQUEST, "rejected", reason),
+            RunError::Unsupported(reason) => Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported", reason),
             RunError::KeyConflict => Self::new(
                 StatusCode::CONFLICT,
                 "message_id_conflict",

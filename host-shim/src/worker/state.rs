@@ -20,7 +20,7 @@ const IDLE_STEPS: u32 = 3;
 /// Something to start now.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Start {
-    Step { team: TeamRef, permit: String },
+    Step { team: TeamRef, permit: Vec<u8> },
     Connect { team: TeamRef },
 }
 
@@ -65,7 +65,7 @@ pub struct State {
     connects: Backoff<TeamRef>,
     /// Teams whose last step changed nothing: its permit, and how many in a
     /// row. The same step is not repeated until something happens.
-    idle: HashMap<TeamRef, (String, u32)>,
+    idle: HashMap<TeamRef, (Vec<u8>, u32)>,
 }
 
 impl State {
@@ -260,7 +260,7 @@ impl State {
         None
     }
 
-    fn is_idle(&self, team: &TeamRef, permit: &str) -> bool {
+    fn is_idle(&self, team: &TeamRef, permit: &[u8]) -> bool {
         self.idle.get(team).is_some_and(|(last, times)| last == permit || *times >= IDLE_STEPS)
     }
 
@@ -271,7 +271,7 @@ impl State {
     /// A step that changed something, or during which its team was planned
     /// again, lets that team go on at once; after any other only the rest of
     /// the plan may look different.
-    pub fn step_ended(&mut self, team: &TeamRef, permit: String, changed: bool) {
+    pub fn step_ended(&mut self, team: &TeamRef, permit: Vec<u8>, changed: bool) {
         self.pauses.clear(team);
         self.carried.remove(team);
         if self.release(team) || changed {

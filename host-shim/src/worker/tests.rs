@@ -9,7 +9,7 @@ use crate::contract::{ErrorKind, Refusal, Step};
 /// One call into the fake, held open until the test answers it.
 enum Call {
     Plan { ended: Vec<EndedRun>, sweep: bool, resting: Vec<TeamRef>, reply: oneshot::Sender<Result<Plan, CallError>> },
-    Advance { team: TeamRef, permit: String, reply: oneshot::Sender<Result<bool, CallError>> },
+    Advance { team: TeamRef, permit: Vec<u8>, reply: oneshot::Sender<Result<bool, CallError>> },
     Connect { team: TeamRef, reply: oneshot::Sender<Result<(), CallError>> },
 }
 
@@ -22,7 +22,7 @@ impl Team for Fake {
         let _ = self.0.send(Call::Plan { ended, sweep, resting, reply });
         answer.await.expect("the test let go of the call: a panic")
     }
-    async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
+    async fn advance(&self, team: &TeamRef, permit: &[u8]) -> Result<bool, CallError> {
         let (reply, answer) = oneshot::channel();
         let _ = self.0.send(Call::Advance { team: team.clone(), permit: permit.into(), reply });
         answer.await.expect("the test let go of the call: a panic")
@@ -39,7 +39,7 @@ struct NoRuns;
 
 #[async_trait]
 impl AgentRuns for NoRuns {
-    async fn create_thread(&self, _: &str, _: &str, _: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, _: &str, _: &str, _: &str, _group: &str) -> Result<(), RunError> {
         Ok(())
     }
     async fn start(&self, _: &str, _: &Input, _: &str) -> Result<Run, RunError> {
@@ -54,7 +54,7 @@ impl AgentRuns for NoRuns {
     async fn get(&self, _: &str, _: &str) -> Result<Run, RunError> {
         Err(RunError::TimedOut)
     }
-    async fn state(&self, _: &str, _: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, _: &str, _: Option<&Marker>, _: Option<&str>) -> Result<ThreadState, RunError> {
         Err(RunError::TimedOut)
     }
     async fn cancel(&self, _: &str, _: &str) -> Result<Cancellation, RunError> {
@@ -110,7 +110,7 @@ impl Bench {
         let _ = reply.send(Ok(plan(teams)));
     }
 
-    async fn step(&mut self) -> (String, String, oneshot::Sender<Result<bool, CallError>>) {
+    async fn step(&mut self) -> (String, Vec<u8>, oneshot::Sender<Result<bool, CallError>>) {
         match self.next().await {
             Call::Advance { team, permit, reply } => (team.team, permit, reply),
             Call::Plan { .. } => panic!("no step but a plan"),
@@ -131,7 +131,7 @@ impl Bench {
     }
 
     fn run_ended(&self, run: &str) {
-        let _ = self.ended.send(EndedRun { thread: "th".into(), run: run.into() });
+        let _ = self.ended.send(EndedRun { owner: "o".into(), thread: "th".into(), run: run.into() });
     }
 }
 
@@ -140,8 +140,8 @@ fn team(name: &str) -> TeamRef {
 }
 
 fn plan(teams: &[&str]) -> Plan {
-    let steps = teams.iter().map(|t| Step { team: team(t), permit: format!("permit-{t}") }).collect();
-    Plan { steps, connect: vec![], next_ms: 3_600_000 }
+    let steps = teams.iter().map(|t| Step { team: team(t), permit: format!("permit-{t}").into_bytes() }).collect();
+    Plan { batch: None, steps, connect: vec![], next_ms: 3_600_000 }
 }
 
 fn ids(runs: &[EndedRun]) -> Vec<&str> {
@@ -165,7 +165,7 @@ async fn the_first_plan_is_a_sweep_and_a_change_is_planned_again() {
     assert!(ended.is_empty() && sweep);
     let _ = reply.send(Ok(plan(&["a"])));
     let (name, permit, reply) = bench.step().await;
-    assert_eq!((name.as_str(), permit.as_str()), ("a", "permit-a"));
+    assert_eq!((name.as_str(), permit.as_slice()), ("a", b"permit-a".as_slice()));
     let _ = reply.send(Ok(true));
     let (_, sweep, reply) = bench.plan().await;
     assert!(!sweep, "an ordinary event asks for no sweep");
@@ -401,7 +401,7 @@ async fn shutdown_waits_for_steps_and_starts_none() {
     bench.plans(&["a"]).await;
     let (_, _, reply) = bench.step().await;
     let stopping = tokio::spawn(bench.worker.shutdown(Duration::from_secs(3600)));
-    bench.ended.send(EndedRun { thread: "t".into(), run: "r".into() }).ok();
+    bench.ended.send(EndedRun { owner: "o".into(), thread: "t".into(), run: "r".into() }).ok();
     let _ = reply.send(Ok(true));
     stopping.await.expect("the worker stops once its step has ended");
     assert!(bench.calls.recv().await.is_none(), "nothing was started after the stop");
@@ -486,7 +486,7 @@ fn a_team_whose_step_is_under_way_is_offered_nothing() {
     assert_eq!(state.resting(now), [team("a")]);
     assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
     assert_eq!(state.resting(now), [team("a"), team("b")]);
-    state.step_ended(&team("a"), String::new(), true);
+    state.step_ended(&team("a"), Vec::new(), true);
     state.step_failed(&team("b"), now);
     assert_eq!(state.resting(now), [team("b")], "it pauses now");
 }
@@ -498,7 +498,7 @@ fn a_plan_that_always_asks_for_another_step_cannot_spin() {
     let mut steps = 0;
     while state.take_plan(now).is_some() {
         // A permit that is new each time, and steps that change nothing.
-        let step = Step { team: team("a"), permit: format!("p{steps}") };
+        let step = Step { team: team("a"), permit: format!("p{steps}").into_bytes() };
         state.planned(Plan { steps: vec![step], next_ms: 0, ..Plan::default() }, &[], now);
         while let Some(Start::Step { team, permit }) = state.take_start(now, false) {
             steps += 1;
@@ -515,7 +515,7 @@ fn a_plan_that_always_asks_for_another_step_cannot_spin() {
 fn an_end_that_no_step_looked_at_is_handed_over_again() {
     let mut state = State::new(&options());
     let now = tokio::time::Instant::now();
-    let run = EndedRun { thread: "t".into(), run: "r".into() };
+    let run = EndedRun { owner: "o".into(), thread: "t".into(), run: "r".into() };
     state.take_plan(now).expect("the first plan");
     // It ends while the plan is made, and the plan's step begins without it.
     state.run_ended(run.clone());
@@ -526,7 +526,7 @@ fn an_end_that_no_step_looked_at_is_handed_over_again() {
     // The team is busy: the step is not made, and the end is kept.
     state.planned(plan(&["a"]), &took, now);
     assert_eq!(state.take_start(now, true), None);
-    state.step_ended(&team("a"), String::new(), true);
+    state.step_ended(&team("a"), Vec::new(), true);
     let (took, _) = state.take_plan(now).expect("planned again");
     assert_eq!(took, std::slice::from_ref(&run));
     // Made, but it fails: the end is kept again.
@@ -544,7 +544,7 @@ fn a_step_that_ended_while_the_plan_was_made_has_overtaken_it() {
     state.take_plan(now).expect("the first plan");
     state.planned(plan(&["a"]), &[], now);
     assert!(matches!(state.take_start(now, false), Some(Start::Step { .. })));
-    let end = EndedRun { thread: "t".into(), run: "r".into() };
+    let end = EndedRun { owner: "o".into(), thread: "t".into(), run: "r".into() };
     state.run_ended(end.clone());
     let (took, sweep) = state.take_plan(now).expect("an event is planned");
     assert!(!sweep);

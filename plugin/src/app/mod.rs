@@ -90,12 +90,14 @@ pub enum Wake {
     Closed,
 }
 
-/// An owner and conversation that can be part of a key.
+/// A caller whose parts can be parts of a key.
 pub fn check_caller(caller: &Caller) -> Result<()> {
     let fits = |text: &str, bytes: usize| !text.is_empty() && text.len() <= bytes;
     let ok = fits(&caller.owner, limits::OWNER_BYTES)
         && caller.thread.as_deref().is_none_or(|t| fits(t, limits::THREAD_BYTES))
-        && caller.ancestors.iter().all(|t| fits(t, limits::THREAD_BYTES));
+        && caller.ancestors.iter().all(|t| fits(t, limits::THREAD_BYTES))
+        && caller.run.as_deref().is_none_or(|run| fits(run, limits::THREAD_BYTES))
+        && caller.call.as_deref().is_none_or(|call| fits(call, limits::THREAD_BYTES));
     if ok { Ok(()) } else { Err(Error::denied("bad_caller", "The host gave no usable identity for this call.")) }
 }
 

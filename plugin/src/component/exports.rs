@@ -5,15 +5,17 @@ use alloc::vec::Vec;
 
 use super::imports::{Capability, Imports};
 use crate::app;
-use crate::app::commands::{mention, open, search, settle};
+use crate::app::commands::{mention, open, operator as for_operator, search};
 use crate::app::scheduling::{advance, connection, plan};
 use crate::app::{Caller, Ctx, Wake};
 use crate::bindings::agent_teams::plugin::agent_runs::Runs as RunsResource;
 use crate::bindings::agent_teams::plugin::types;
-use crate::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
+use crate::bindings::exports::agent_teams::plugin::{
+    actions, assets as page, lifecycle, mentions, operator, tools, worker,
+};
 use crate::domain::error::{Error, Kind, Result};
 use crate::domain::limits;
-use crate::exports::{self, assets};
+use crate::exports::{self, Effect, assets};
 use crate::host::Runs;
 use crate::store::records::STORE_FORMAT;
 
@@ -31,6 +33,7 @@ fn refuse(error: Error) -> types::Error {
         Kind::Unavailable => types::ErrorKind::Unavailable,
         Kind::Unknown => types::ErrorKind::Unknown,
         Kind::Internal => types::ErrorKind::Internal,
+        Kind::Unsupported => types::ErrorKind::Unsupported,
     };
     types::Error {
         kind,
@@ -70,9 +73,14 @@ fn outcome(outcome: exports::Outcome) -> types::Outcome {
             topic: park.topic,
             seen: park.seen,
             timeout_ms: park.timeout_ms,
-            token: park.token,
+            token: park.token.into_bytes(),
         }),
     }
+}
+
+/// What the component has made itself comes back as it was.
+fn own_text(bytes: Vec<u8>, what: &'static str) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::invalid("bad_token", what, "This was not made by the component."))
 }
 
 /// No action waits.
@@ -81,12 +89,18 @@ fn no_such_wait() -> types::Error {
 }
 
 impl tools::Guest for Plugin {
-    fn list() -> Vec<tools::Tool> {
+    fn list(_profile: String) -> Vec<tools::Tool> {
         let entries = exports::tools::tools();
         let tool = |e: exports::Entry| tools::Tool {
             name: e.name.to_string(),
+            title: e.title.to_string(),
             description: e.description,
             input_schema: e.schema,
+            output_schema: None,
+            read_only: e.effect == Effect::Reads,
+            idempotent: e.effect.idempotent(),
+            destructive: e.effect == Effect::Changes,
+            command: e.name.to_string(),
         };
         entries.into_iter().map(tool).collect()
     }
@@ -102,9 +116,10 @@ impl tools::Guest for Plugin {
 
     fn resume_call(
         given: types::Caller,
-        token: String,
+        token: Vec<u8>,
         wake: types::Wake,
     ) -> core::result::Result<types::Outcome, types::Error> {
+        let token = own_text(token, "token").map_err(refuse)?;
         let wake = match wake {
             types::Wake::Signalled => Wake::Signalled,
             types::Wake::TimedOut => Wake::TimedOut,
@@ -148,13 +163,15 @@ impl mentions::Guest for Plugin {
     }
 }
 
-impl routes::Guest for Plugin {
-    fn actions() -> Vec<routes::Action> {
-        let action = |e: exports::Entry| routes::Action {
+impl actions::Guest for Plugin {
+    fn list() -> Vec<actions::Action> {
+        let action = |e: exports::Entry| actions::Action {
             name: e.name.to_string(),
             description: e.description,
             input_schema: e.schema,
-            writes: e.writes,
+            output_schema: None,
+            read_only: e.effect == Effect::Reads,
+            needs_runs: exports::actions::needs_runs(e.name),
         };
         exports::actions::actions().into_iter().map(action).collect()
     }
@@ -168,12 +185,14 @@ impl routes::Guest for Plugin {
         with(given, runs, |ctx| exports::actions::call(ctx, &action, &payload)).map(outcome)
     }
 
-    fn resume_call(_: types::Caller, _: String, _: types::Wake) -> core::result::Result<types::Outcome, types::Error> {
+    fn resume_call(_: types::Caller, _: Vec<u8>, _: types::Wake) -> core::result::Result<types::Outcome, types::Error> {
         Err(no_such_wait())
     }
+}
 
-    fn assets() -> Vec<routes::AssetInfo> {
-        let info = |file: &assets::File| routes::AssetInfo {
+impl page::Guest for Plugin {
+    fn list() -> Vec<page::AssetInfo> {
+        let info = |file: &assets::File| page::AssetInfo {
             path: file.path.into(),
             media_type: file.media_type.into(),
             sha256: file.sha256(),
@@ -181,46 +200,91 @@ impl routes::Guest for Plugin {
         assets::FILES.iter().map(info).collect()
     }
 
-    fn read_asset(path: String) -> core::result::Result<routes::Asset, types::Error> {
+    fn read(path: String) -> core::result::Result<page::Asset, types::Error> {
         let file = assets::read(&path).map_err(refuse)?;
-        Ok(routes::Asset { media_type: file.media_type.into(), body: file.body.to_vec() })
+        Ok(page::Asset { media_type: file.media_type.into(), body: file.body.to_vec() })
     }
 }
 
 impl worker::Guest for Plugin {
     fn plan(
-        ended: Vec<worker::EndedRun>,
+        moved: Vec<worker::Moved>,
         sweep: bool,
-        resting: Vec<worker::TeamRef>,
+        backing_off: Vec<worker::TeamRef>,
     ) -> core::result::Result<worker::PlanResult, types::Error> {
-        let ended: Vec<plan::EndedRun> =
-            ended.into_iter().map(|e| plan::EndedRun { thread: e.thread, run: e.run }).collect();
-        let resting: Vec<(String, String)> = resting.into_iter().map(|t| (t.owner, t.team)).collect();
-        let plan = plan::plan(&Imports, &ended, sweep, &resting).map_err(refuse)?;
-        let step = |s: plan::PlannedStep| worker::Step { owner: s.owner, team: s.team, permit: s.permit };
+        let of = |m: worker::Moved| plan::Moved { owner: m.owner, thread: m.thread, run: m.run };
+        let moved: Vec<plan::Moved> = moved.into_iter().map(of).collect();
+        let backing_off: Vec<(String, String)> = backing_off.into_iter().map(|t| (t.owner, t.team)).collect();
+        let plan = plan::plan(&Imports, &moved, sweep, &backing_off).map_err(refuse)?;
+        let step = |s: plan::PlannedStep| worker::Step { owner: s.owner, team: s.team, permit: s.permit.into_bytes() };
         Ok(worker::PlanResult {
+            batch: None,
             steps: plan.steps.into_iter().map(step).collect(),
             connect: plan.connect.into_iter().map(|(owner, team)| worker::TeamRef { owner, team }).collect(),
             next_ms: plan.next_ms,
         })
     }
 
-    fn advance(owner: String, team: String, permit: String) -> core::result::Result<bool, types::Error> {
+    /// `plan` gives no batch yet.
+    fn admit(_batch: Vec<u8>) -> core::result::Result<Vec<worker::Step>, types::Error> {
+        Ok(Vec::new())
+    }
+
+    fn advance(owner: String, team: String, permit: Vec<u8>) -> core::result::Result<bool, types::Error> {
+        let permit = own_text(permit, "permit").map_err(refuse)?;
         advance::advance(&Imports, &owner, &team, &permit).map_err(refuse)
     }
 
     fn connect(owner: String, team: String, runs: &RunsResource) -> core::result::Result<(), types::Error> {
         connection::ensure(&Imports, &owner, &team, &Capability(runs)).map_err(refuse)
     }
+}
 
-    fn slots() -> core::result::Result<String, types::Error> {
-        let slots = settle::slots(&Imports).map_err(refuse)?;
-        Ok(serde_json::to_string(&slots).unwrap_or_default())
+impl operator::Guest for Plugin {
+    fn slots() -> core::result::Result<Vec<operator::HeldSlot>, types::Error> {
+        let holder = |job: for_operator::Holder| operator::Holder {
+            owner: job.owner,
+            team: job.team,
+            job: job.job,
+            thread: job.thread,
+            kind: job.kind.map(ToString::to_string),
+            status: job.status.to_string(),
+            reason: job.reason,
+            since: job.since,
+            connected: job.connected,
+        };
+        let slots = for_operator::slots(&Imports).map_err(refuse)?;
+        Ok(slots.into_iter().map(|held| operator::HeldSlot { slot: held.slot, job: held.job.map(holder) }).collect())
     }
 
-    fn settle(owner: String, team: String, job: String) -> core::result::Result<String, types::Error> {
-        let reply = settle::settle_as_operator(&Imports, &owner, &team, &job).map_err(refuse)?;
-        Ok(serde_json::to_string(&reply).unwrap_or_default())
+    fn settle(owner: String, team: String, job: String) -> core::result::Result<operator::Settled, types::Error> {
+        let settled = for_operator::settle(&Imports, &owner, &team, &job).map_err(refuse)?;
+        Ok(operator::Settled {
+            owner: settled.owner,
+            team: settled.team,
+            job: settled.job,
+            thread: settled.thread,
+            kind: settled.kind,
+            status: settled.status,
+            error: settled.error,
+            completed_at: settled.completed_at,
+        })
+    }
+
+    fn pause(_: Option<String>, _: bool) -> core::result::Result<(), types::Error> {
+        Err(refuse(Error::unsupported("operator.pause")))
+    }
+
+    fn erase_owner(_: String) -> core::result::Result<bool, types::Error> {
+        Err(refuse(Error::unsupported("operator.erase-owner")))
+    }
+
+    fn export(_: String, _: Option<String>) -> core::result::Result<operator::Part, types::Error> {
+        Err(refuse(Error::unsupported("operator.export")))
+    }
+
+    fn import(_: String, _: operator::Part) -> core::result::Result<(), types::Error> {
+        Err(refuse(Error::unsupported("operator.import")))
     }
 }
 
@@ -230,13 +294,17 @@ impl lifecycle::Guest for Plugin {
         lifecycle::Component {
             name: "community.agent-teams".to_string(),
             version: env!("CARGO_PKG_VERSION").to_string(),
-            contract: "agent-teams:plugin@0.1.0".to_string(),
+            contract: "agent-teams:plugin@0.2.0-draft".to_string(),
             store_format: STORE_FORMAT,
             limits: serde_json::to_string(&limits::report(slots)).unwrap_or_default(),
         }
     }
 
-    fn open() -> core::result::Result<(), types::Error> {
+    fn init() -> core::result::Result<(), types::Error> {
         open::open(&Imports).map_err(refuse)
+    }
+
+    fn check(_: bool, _: Option<String>) -> core::result::Result<lifecycle::Checked, types::Error> {
+        Err(refuse(Error::unsupported("lifecycle.check")))
     }
 }

@@ -76,6 +76,7 @@ fn run_error(error: agent_runs::Error) -> RunError {
         agent_runs::Error::Rejected(why) => RunError::Rejected(why),
         agent_runs::Error::KeyConflict => RunError::KeyConflict,
         agent_runs::Error::Unavailable(why) => RunError::Unavailable(why),
+        agent_runs::Error::Unsupported(why) => RunError::Unsupported(why),
         agent_runs::Error::TimedOut => RunError::TimedOut,
         agent_runs::Error::Other(why) => RunError::Other(why),
     }
@@ -89,8 +90,10 @@ fn run(run: agent_runs::Run) -> Run {
         agent_runs::RunStatus::Succeeded => RunStatus::Succeeded,
         agent_runs::RunStatus::Failed => RunStatus::Failed,
         agent_runs::RunStatus::Cancelled => RunStatus::Cancelled,
+        agent_runs::RunStatus::Suspended(_) => RunStatus::Suspended,
+        agent_runs::RunStatus::Outside => RunStatus::Outside,
     };
-    Run { id: run.id, status, error: run.error }
+    Run { id: run.id, status, error: run.failure.map(|failure| failure.text), cut: run.cut }
 }
 
 fn question(question: agent_runs::Question) -> Question {
@@ -103,7 +106,14 @@ fn message(message: agent_runs::Message) -> Message {
         agent_runs::Role::Assistant => Role::Assistant,
         agent_runs::Role::Tool => Role::Tool,
     };
-    Message { id: message.id, role, text: message.text, run: message.run, question: message.question.map(question) }
+    Message {
+        id: message.id,
+        role,
+        text: message.text,
+        shortened: message.shortened,
+        run: message.run,
+        question: message.question.map(question),
+    }
 }
 
 impl<R: core::borrow::Borrow<agent_runs::Runs>> Runs for Capability<R> {
@@ -111,16 +121,18 @@ impl<R: core::borrow::Borrow<agent_runs::Runs>> Runs for Capability<R> {
         connections::bind(owner, team, self.0.borrow()).map_err(|_| NotOwner)
     }
 
-    fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
-        self.0.borrow().create_thread(id, agent, title).map_err(run_error)
+    fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Result<(), RunError> {
+        self.0.borrow().create_thread(id, agent, title, group).map_err(run_error)
     }
 
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         let input = agent_runs::Input {
             message_id: input.message_id.clone(),
             text: input.text.clone(),
+            context: input.context.clone(),
             answers: input.answers.clone(),
             provenance: input.provenance.clone(),
+            trace: None,
         };
         self.0.borrow().start(thread, &input, key).map(run).map_err(run_error)
     }
@@ -145,12 +157,17 @@ impl<R: core::borrow::Borrow<agent_runs::Runs>> Runs for Capability<R> {
         self.0.borrow().get(thread, id).map(run).map_err(run_error)
     }
 
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Result<ThreadState, RunError> {
+    fn state(
+        &self,
+        thread: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Result<ThreadState, RunError> {
         let marker = since.map(|(message, run)| agent_runs::Marker {
             message_id: message.to_string(),
             run: run.map(ToString::to_string),
         });
-        let state = self.0.borrow().state(thread, marker.as_ref()).map_err(run_error)?;
+        let state = self.0.borrow().state(thread, marker.as_ref(), after).map_err(run_error)?;
         Ok(ThreadState {
             found: state.found,
             messages: state.messages.into_iter().map(message).collect(),
@@ -161,7 +178,6 @@ impl<R: core::borrow::Borrow<agent_runs::Runs>> Runs for Capability<R> {
                 .map(|i| Interrupt { checkpoint: i.checkpoint, id: i.id, value: i.value })
                 .collect(),
             open_question: state.open_question.map(question),
-            checkpoint: state.checkpoint,
             active_run: state.active_run,
         })
     }

@@ -17,6 +17,8 @@ pub enum Kind {
     Unavailable,
     Unknown,
     Internal,
+    /// This component does not have the function yet.
+    Unsupported,
 }
 
 /// The errors by which the component itself decides what comes next. All others
@@ -94,6 +96,15 @@ impl Error {
     /// Somebody else works on this team now; nothing happened.
     pub fn team_busy(message: impl Into<String>) -> Self {
         Self::unavailable(Cause::TeamBusy.code(), message)
+    }
+
+    /// A function of the contract that this component does not have yet.
+    pub fn unsupported(function: &str) -> Self {
+        Self::new(
+            Kind::Unsupported,
+            "unsupported",
+            alloc::format!("This version of the component cannot do `{function}` yet."),
+        )
     }
 
     pub fn internal(message: impl Into<String>) -> Self {

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{Entry, Outcome, parse, schema};
+use super::{Effect, Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, history as task_history, import, list_tasks, update_task};
 use crate::app::commands::{
     cancel, connect, create, delete, get, history, import_team, list, read_state, results, resume, search, send, settle,
@@ -12,12 +12,12 @@ use crate::app::{Ctx, Reply, check_caller};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! actions {
-    ($($name:literal, $writes:literal, $type:ty, $command:path;)*) => {
+    ($($name:literal, $effect:ident, $type:ty, $command:path;)*) => {
         /// All actions, in a stable order.
         pub fn actions() -> Vec<Entry> {
             alloc::vec![$({
                 let (description, schema) = schema::of::<$type>();
-                Entry { name: $name, description, schema, writes: $writes }
+                Entry { name: $name, title: "", description, schema, effect: Effect::$effect }
             }),*]
         }
 
@@ -34,25 +34,30 @@ macro_rules! actions {
 }
 
 actions! {
-    "create", true, create::Create, create::create;
-    "list", false, list::List, list::list;
-    "get", false, get::Get, get::get;
-    "connect", true, connect::Connect, connect::connect;
-    "search", false, search::Search, search::search;
-    "send", true, send::Send, send::send;
-    "cancel", true, cancel::Cancel, cancel::cancel;
-    "resume", true, resume::Resume, resume::resume;
-    "settle", true, settle::Settle, settle::settle;
-    "delete", true, delete::Delete, delete::delete;
-    "state", false, read_state::State, read_state::state;
-    "history", false, history::History, history::history;
-    "results", false, results::Results, results::results;
-    "import_team", true, import_team::ImportTeam, import_team::import_team;
-    "tasks", false, list_tasks::Tasks, list_tasks::tasks;
-    "create_task", true, create_task::CreateTask, create_task::create_task;
-    "update_task", true, update_task::UpdateTask, update_task::update_task;
-    "task_history", false, task_history::TaskHistory, task_history::task_history;
-    "import_tasks", true, import::ImportTasks, import::import_tasks;
+    "create", AddsOnce, create::Create, create::create;
+    "list", Reads, list::List, list::list;
+    "get", Reads, get::Get, get::get;
+    "connect", Changes, connect::Connect, connect::connect;
+    "search", Reads, search::Search, search::search;
+    "send", AddsOnce, send::Send, send::send;
+    "cancel", Changes, cancel::Cancel, cancel::cancel;
+    "resume", Changes, resume::Resume, resume::resume;
+    "settle", Changes, settle::Settle, settle::settle;
+    "delete", Changes, delete::Delete, delete::delete;
+    "state", Reads, read_state::State, read_state::state;
+    "history", Reads, history::History, history::history;
+    "results", Reads, results::Results, results::results;
+    "import_team", AddsOnce, import_team::ImportTeam, import_team::import_team;
+    "tasks", Reads, list_tasks::Tasks, list_tasks::tasks;
+    "create_task", Adds, create_task::CreateTask, create_task::create_task;
+    "update_task", Changes, update_task::UpdateTask, update_task::update_task;
+    "task_history", Reads, task_history::TaskHistory, task_history::task_history;
+    "import_tasks", AddsOnce, import::ImportTasks, import::import_tasks;
+}
+
+/// Whether an action needs the caller's capability.
+pub fn needs_runs(action: &str) -> bool {
+    matches!(action, "create" | "connect" | "send" | "resume")
 }
 
 fn unknown() -> Error {

@@ -14,15 +14,35 @@ use serde::de::DeserializeOwned;
 use crate::app::{Park, Reply};
 use crate::domain::error::{Error, Kind, Result};
 
+/// What a tool does to what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Reads,
+    /// Adds something, once for each request id.
+    AddsOnce,
+    /// Adds something with each call.
+    Adds,
+    /// Changes or replaces what others may have made.
+    Changes,
+}
+
+impl Effect {
+    /// Whether the same arguments once more change nothing more.
+    pub fn idempotent(self) -> bool {
+        self != Self::Adds
+    }
+}
+
 /// A tool or an action as it is described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: &'static str,
+    /// For people; empty for an action.
+    pub title: &'static str,
     pub description: String,
     /// JSON Schema, as compact JSON.
     pub schema: String,
-    /// Whether it may change anything.
-    pub writes: bool,
+    pub effect: Effect,
 }
 
 /// How a call ends.

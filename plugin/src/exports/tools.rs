@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{Entry, Outcome, parse, schema};
+use super::{Effect, Entry, Outcome, parse, schema};
 use crate::app::board::{create_task, get_task, list_tasks, update_task, wait};
 use crate::app::commands::{
     history, publish_state, read_context, read_result, read_state, search_results, send, update_state,
@@ -13,12 +13,12 @@ use crate::app::{Ctx, Reply, Wake, check_caller};
 use crate::domain::error::{Error, Kind, Result};
 
 macro_rules! tools {
-    ($($name:literal, $writes:literal, $type:ty, $command:path;)*) => {
+    ($($name:literal, $title:literal, $effect:ident, $type:ty, $command:path;)*) => {
         /// All tools, in a stable order.
         pub fn tools() -> Vec<Entry> {
             alloc::vec![$({
                 let (description, schema) = schema::of::<$type>();
-                Entry { name: $name, description, schema, writes: $writes }
+                Entry { name: $name, title: $title, description, schema, effect: Effect::$effect }
             }),*]
         }
 
@@ -50,22 +50,22 @@ macro_rules! tools {
 }
 
 tools! {
-    "send_member", true, send::SendMember, send::send_member;
-    "read_team_context", false, read_context::ReadTeamContext, read_context::read_team_context;
-    "publish_team_state", true, publish_state::PublishTeamState, publish_state::publish_team_state;
-    "read_team_state", false, read_state::ReadTeamState, read_state::read_team_state;
-    "update_team_state", true, update_state::UpdateTeamState, update_state::update_team_state;
-    "read_team_history", false, history::ReadTeamHistory, history::read_team_history;
-    "search_team_results", false, search_results::SearchTeamResults, search_results::search_team_results;
-    "read_team_result", false, read_result::ReadTeamResult, read_result::read_team_result;
-    "create_team_task", true, create_task::CreateTeamTask, create_task::create_team_task;
-    "get_team_task", false, get_task::GetTeamTask, get_task::get_team_task;
-    "list_team_tasks", false, list_tasks::ListTeamTasks, list_tasks::list_team_tasks;
-    "update_team_task", true, update_task::UpdateTeamTask, update_task::update_team_task;
-    "wait_for_team_tasks", false, wait::WaitForTeamTasks, wait::wait_for_team_tasks;
+    "send_member", "Ask a member", AddsOnce, send::SendMember, send::send_member;
+    "read_team_context", "Read the team's context", Reads, read_context::ReadTeamContext, read_context::read_team_context;
+    "publish_team_state", "Publish to the team", AddsOnce, publish_state::PublishTeamState, publish_state::publish_team_state;
+    "read_team_state", "Read the public state", Reads, read_state::ReadTeamState, read_state::read_team_state;
+    "update_team_state", "Update the public state", Changes, update_state::UpdateTeamState, update_state::update_team_state;
+    "read_team_history", "Read the team's history", Reads, history::ReadTeamHistory, history::read_team_history;
+    "search_team_results", "Search earlier results", Reads, search_results::SearchTeamResults, search_results::search_team_results;
+    "read_team_result", "Read a result", Reads, read_result::ReadTeamResult, read_result::read_team_result;
+    "create_team_task", "Create a task", Adds, create_task::CreateTeamTask, create_task::create_team_task;
+    "get_team_task", "Read a task", Reads, get_task::GetTeamTask, get_task::get_team_task;
+    "list_team_tasks", "List the tasks", Reads, list_tasks::ListTeamTasks, list_tasks::list_team_tasks;
+    "update_team_task", "Update a task", Changes, update_task::UpdateTeamTask, update_task::update_team_task;
+    "wait_for_team_tasks", "Wait for tasks", Reads, wait::WaitForTeamTasks, wait::wait_for_team_tasks;
 }
 
-/// Goes on with a call that waited.
+/// Continues a call that waited.
 pub fn resume(ctx: Ctx, token: &str, wake: Wake) -> Result<Outcome> {
     check_caller(ctx.caller)?;
     Outcome::of(wait::resume(ctx, token, wake)?)

@@ -165,12 +165,23 @@ pub fn resume(caller: &Caller, token: &str, wake: Wake) -> Result<Outcome, Error
 }
 
 fn park(topic: &str, seen: u64, timeout_ms: u64, token: &str) -> Outcome {
-    Outcome::Park(Parked { topic: topic.to_string(), seen, timeout_ms: timeout_ms as u32, token: token.to_string() })
+    Outcome::Park(Parked {
+        topic: topic.to_string(),
+        seen,
+        timeout_ms: timeout_ms as u32,
+        token: token.as_bytes().to_vec(),
+    })
 }
 
 fn start(runs: &Runs, thread: &str) -> Result<Outcome, Error> {
-    let input =
-        Input { message_id: "m".to_string(), text: "hello".to_string(), answers: None, provenance: "{}".to_string() };
+    let input = Input {
+        message_id: "m".to_string(),
+        text: "hello".to_string(),
+        context: String::new(),
+        answers: None,
+        provenance: "{}".to_string(),
+        trace: None,
+    };
     match runs.start(thread, &input, "key") {
         Ok(run) => said(&run.id),
         Err(error) => Err(host_error(error)),

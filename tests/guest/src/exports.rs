@@ -9,7 +9,7 @@ use crate::behaviour::{act, refusal, resume};
 use crate::bindings::agent_teams::plugin::agent_runs::Runs;
 use crate::bindings::agent_teams::plugin::settings;
 use crate::bindings::agent_teams::plugin::types::{Caller, Error, ErrorKind, Outcome, Wake};
-use crate::bindings::exports::agent_teams::plugin::{lifecycle, mentions, routes, tools, worker};
+use crate::bindings::exports::agent_teams::plugin::{actions, assets, lifecycle, mentions, operator, tools, worker};
 
 pub struct Guest;
 
@@ -19,14 +19,24 @@ fn schema() -> String {
 }
 
 impl tools::Guest for Guest {
-    fn list() -> Vec<tools::Tool> {
-        vec![tools::Tool { name: "echo".to_string(), description: String::new(), input_schema: schema() }]
+    fn list(_profile: String) -> Vec<tools::Tool> {
+        vec![tools::Tool {
+            name: "echo".to_string(),
+            title: "Echo".to_string(),
+            description: String::new(),
+            input_schema: schema(),
+            output_schema: None,
+            read_only: true,
+            idempotent: true,
+            destructive: false,
+            command: "echo".to_string(),
+        }]
     }
     fn call(caller: Caller, runs: Option<&Runs>, name: String, arguments: String) -> Result<Outcome, Error> {
         act(&caller, runs, &name, &arguments)
     }
-    fn resume_call(caller: Caller, token: String, wake: Wake) -> Result<Outcome, Error> {
-        resume(&caller, &token, wake)
+    fn resume_call(caller: Caller, token: Vec<u8>, wake: Wake) -> Result<Outcome, Error> {
+        resume(&caller, &String::from_utf8(token).unwrap_or_default(), wake)
     }
 }
 
@@ -36,32 +46,37 @@ impl mentions::Guest for Guest {
     }
     fn dispatch(caller: Caller, runs: &Runs, message: mentions::Message) -> Result<String, Error> {
         let references: Vec<_> = message.references.iter().map(|r| format!("{}/{}", r.team, r.member)).collect();
-        let thread = runs.create_thread(&message.id, "agent", &message.text);
+        let thread = runs.create_thread(&message.id, "agent", &message.text, "group");
         Ok(format!("{:?}", format!("{} {references:?} {thread:?}", caller.owner)))
     }
 }
 
-impl routes::Guest for Guest {
-    fn actions() -> Vec<routes::Action> {
-        vec![routes::Action {
+impl actions::Guest for Guest {
+    fn list() -> Vec<actions::Action> {
+        vec![actions::Action {
             name: "echo".to_string(),
             description: String::new(),
             input_schema: schema(),
-            writes: false,
+            output_schema: None,
+            read_only: true,
+            needs_runs: false,
         }]
     }
     fn call(caller: Caller, runs: Option<&Runs>, action: String, payload: String) -> Result<Outcome, Error> {
         act(&caller, runs, &action, &payload)
     }
-    fn resume_call(caller: Caller, token: String, wake: Wake) -> Result<Outcome, Error> {
-        resume(&caller, &token, wake)
+    fn resume_call(caller: Caller, token: Vec<u8>, wake: Wake) -> Result<Outcome, Error> {
+        resume(&caller, &String::from_utf8(token).unwrap_or_default(), wake)
     }
-    fn assets() -> Vec<routes::AssetInfo> {
-        vec![routes::AssetInfo { path: "a".to_string(), media_type: "text/plain".to_string(), sha256: String::new() }]
+}
+
+impl assets::Guest for Guest {
+    fn list() -> Vec<assets::AssetInfo> {
+        vec![assets::AssetInfo { path: "a".to_string(), media_type: "text/plain".to_string(), sha256: String::new() }]
     }
-    fn read_asset(path: String) -> Result<routes::Asset, Error> {
+    fn read(path: String) -> Result<assets::Asset, Error> {
         if path == "a" {
-            Ok(routes::Asset { media_type: "text/plain".to_string(), body: b"bytes".to_vec() })
+            Ok(assets::Asset { media_type: "text/plain".to_string(), body: b"bytes".to_vec() })
         } else {
             Err(refusal(ErrorKind::NotFound, "no_asset"))
         }
@@ -70,31 +85,58 @@ impl routes::Guest for Guest {
 
 impl worker::Guest for Guest {
     fn plan(
-        ended: Vec<worker::EndedRun>,
+        moved: Vec<worker::Moved>,
         sweep: bool,
-        resting: Vec<worker::TeamRef>,
+        backing_off: Vec<worker::TeamRef>,
     ) -> Result<worker::PlanResult, Error> {
-        let steps = ended
+        let steps = moved
             .into_iter()
             .map(|e| worker::Step {
                 owner: e.thread,
                 team: e.run,
-                permit: format!("{{\"resting\":{}}}", resting.len()),
+                permit: format!("{{\"backing_off\":{}}}", backing_off.len()).into_bytes(),
             })
             .collect();
-        Ok(worker::PlanResult { steps, connect: Vec::new(), next_ms: sweep.into() })
+        Ok(worker::PlanResult { batch: None, steps, connect: Vec::new(), next_ms: sweep.into() })
     }
-    fn advance(owner: String, _team: String, permit: String) -> Result<bool, Error> {
-        Ok(permit == owner)
+    fn admit(_batch: Vec<u8>) -> Result<Vec<worker::Step>, Error> {
+        Ok(Vec::new())
+    }
+    fn advance(owner: String, _team: String, permit: Vec<u8>) -> Result<bool, Error> {
+        Ok(permit == owner.as_bytes())
     }
     fn connect(owner: String, team: String, runs: &Runs) -> Result<(), Error> {
         crate::behaviour::bind(&owner, &team, runs)
     }
-    fn slots() -> Result<String, Error> {
-        Ok("[]".to_string())
+}
+
+impl operator::Guest for Guest {
+    fn slots() -> Result<Vec<operator::HeldSlot>, Error> {
+        Ok(Vec::new())
     }
-    fn settle(_owner: String, _team: String, job: String) -> Result<String, Error> {
-        Ok(format!("{job:?}"))
+    fn settle(owner: String, team: String, job: String) -> Result<operator::Settled, Error> {
+        Ok(operator::Settled {
+            owner,
+            team,
+            job,
+            thread: String::new(),
+            kind: None,
+            status: "failed".to_string(),
+            error: None,
+            completed_at: None,
+        })
+    }
+    fn pause(_: Option<String>, _: bool) -> Result<(), Error> {
+        Err(refusal(ErrorKind::Unsupported, "unsupported"))
+    }
+    fn erase_owner(_: String) -> Result<bool, Error> {
+        Err(refusal(ErrorKind::Unsupported, "unsupported"))
+    }
+    fn export(_: String, _: Option<String>) -> Result<operator::Part, Error> {
+        Err(refusal(ErrorKind::Unsupported, "unsupported"))
+    }
+    fn import(_: String, _: operator::Part) -> Result<(), Error> {
+        Err(refusal(ErrorKind::Unsupported, "unsupported"))
     }
 }
 
@@ -103,12 +145,15 @@ impl lifecycle::Guest for Guest {
         lifecycle::Component {
             name: "test guest".to_string(),
             version: "1".to_string(),
-            contract: "0.1.0".to_string(),
+            contract: "0.2.0-draft".to_string(),
             store_format: 1,
             limits: "{}".to_string(),
         }
     }
-    fn open() -> Result<(), Error> {
+    fn check(_: bool, _: Option<String>) -> Result<lifecycle::Checked, Error> {
+        Err(refusal(ErrorKind::Unsupported, "unsupported"))
+    }
+    fn init() -> Result<(), Error> {
         if settings::get() == "refuse" { Err(refusal(ErrorKind::Invalid, "settings")) } else { Ok(()) }
     }
 }

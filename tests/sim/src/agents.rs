@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use agent_teams_plugin::app::scheduling::plan::EndedRun;
+use agent_teams_plugin::app::scheduling::plan::Moved;
 use agent_teams_plugin::host::{
     Cancellation, Input, Interrupt, InterruptAnswer, Question, Role, Run, RunError, RunStatus, ThreadState,
 };
@@ -28,7 +28,7 @@ pub struct Agents {
     pub manners: Manners,
     pub threads: BTreeMap<String, Thread>,
     /// Runs whose end was announced and not yet handed to the planner.
-    pub ended: VecDeque<EndedRun>,
+    pub ended: VecDeque<Moved>,
     /// Owners whose capabilities are revoked for a while.
     pub denied: BTreeSet<String>,
     /// Conversations that are denied for a while.
@@ -55,6 +55,9 @@ pub struct Agents {
 }
 
 type Reply<T> = Result<T, RunError>;
+
+/// Messages of a conversation in one page.
+const PAGE: usize = 3;
 
 /// What the agents' host rejects in an answer, though no form forbids it.
 pub const REFUSED: &str = "refuse this";
@@ -263,29 +266,40 @@ impl Agents {
         thread.runs.get(run).map(|turn| report(run, turn)).ok_or_else(|| RunError::NotFound("no such run".into()))
     }
 
-    pub fn state(&mut self, owner: &str, id: &str, since: Option<(&str, Option<&str>)>) -> Reply<ThreadState> {
+    pub fn state(
+        &mut self,
+        owner: &str,
+        id: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Reply<ThreadState> {
         let thread = self.thread(owner, id)?;
         if thread.messages.is_empty() {
             return Err(RunError::NotFound("no state yet".into()));
         }
-        let from = since.and_then(|(message, run)| {
+        let marked = |(message, run): (&str, Option<&str>)| {
             thread
                 .messages
                 .iter()
                 .position(|m| m.role == Role::Human && (m.id == message || (run.is_some() && m.run.as_deref() == run)))
-        });
-        if since.is_some() {
+        };
+        let from = match after {
+            Some(after) => thread.messages.iter().position(|m| m.id == after).map(|place| place + 1),
+            None => since.and_then(marked),
+        };
+        let rest = from.map(|from| &thread.messages[from..]).unwrap_or_default();
+        let (messages, more) = (rest[..rest.len().min(PAGE)].to_vec(), rest.len() > PAGE);
+        if !more && (since.is_some() || after.is_some()) {
             for turn in thread.runs.values_mut().filter(|turn| done(turn.status)) {
                 turn.clean_read |= !turn.tainted;
             }
         }
         Ok(ThreadState {
             found: from.is_some(),
-            messages: from.map(|from| thread.messages[from..].to_vec()).unwrap_or_default(),
-            more: false,
+            messages,
+            more,
             interrupts: thread.interrupts.clone(),
             open_question: thread.question.clone(),
-            checkpoint: None,
             active_run: thread.active.clone(),
         })
     }
@@ -324,7 +338,8 @@ impl Agents {
             turn.error = error;
         }
         thread.active = None;
-        self.ended.push_back(EndedRun { thread: id.into(), run: run.into() });
+        let owner = thread.owner.clone();
+        self.ended.push_back(Moved { owner, thread: id.into(), run: run.into() });
     }
 
     /// The run says something; with a question if one is given.

@@ -2,6 +2,7 @@
 //! answer, settle.
 
 use agent_teams_plugin::app::commands::cancel::{self, Cancel};
+use agent_teams_plugin::app::commands::operator;
 use agent_teams_plugin::app::commands::resume::{self, Resume};
 use agent_teams_plugin::app::commands::settle::{self, Settle};
 use agent_teams_plugin::app::shared::settling::Outcome;
@@ -63,7 +64,7 @@ pub fn settle(world: &World) {
         || format!("{} settles {} as {outcome:?}", if operator { "the operator" } else { &owner }, job.id),
         None,
         || match operator {
-            true => settle::settle_as_operator(world, &owner, &team, &job.id),
+            true => operator::settle(world, &owner, &team, &job.id).map(|settled| json!(format!("{settled:?}"))),
             false => as_owner(world, &owner, |ctx| settle::settle(ctx, &settle)),
         },
     );

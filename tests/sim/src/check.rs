@@ -49,6 +49,9 @@ pub struct Checker {
     pub retried: Vec<String>,
     /// Jobs that somebody has cancelled.
     cancelled: BTreeSet<(TeamKey, u32)>,
+    /// Those of them that somebody wants tried again since this step began: the
+    /// host may have been asked by then to stop their runs.
+    pub retracted: BTreeSet<(TeamKey, u32)>,
     /// Jobs that a caller was told of, as owner, team, nonce, job.
     accepted: BTreeSet<(String, String, String, String)>,
     /// What was asked under each request id: owner, team, nonce, id.
@@ -86,6 +89,7 @@ impl Checker {
             named: BTreeSet::new(),
             retried: Vec::new(),
             cancelled: BTreeSet::new(),
+            retracted: BTreeSet::new(),
             accepted: BTreeSet::new(),
             requests: BTreeMap::new(),
         }
@@ -291,7 +295,11 @@ impl Checker {
                 match job.phase {
                     Phase::Cancelling { .. } => drop(self.cancelled.insert(place.clone())),
                     // Somebody wants it tried again.
-                    Phase::Starting | Phase::Resuming { .. } => drop(self.cancelled.remove(&place)),
+                    Phase::Starting | Phase::Resuming { .. } => {
+                        if self.cancelled.remove(&place) {
+                            self.retracted.insert(place.clone());
+                        }
+                    }
                     _ => {}
                 }
                 if !job.phase.holds_slot() {

@@ -55,7 +55,7 @@ pub fn done(status: RunStatus) -> bool {
 
 /// A run as its host shows it.
 pub fn report(id: &str, turn: &Turn) -> Run {
-    Run { id: id.into(), status: turn.status, error: turn.error.clone() }
+    Run { id: id.into(), status: turn.status, error: turn.error.clone(), cut: false }
 }
 
 impl Thread {
@@ -71,13 +71,13 @@ impl Thread {
         }
         // Whatever was not read yet cannot be told from this message's answer.
         self.spoil();
-        self.messages.push(Message { id, role: Role::Human, text: text.into(), run, question: None });
+        self.messages.push(Message { id, role: Role::Human, text: text.into(), shortened: false, run, question: None });
     }
 
     /// An assistant message.
     pub(crate) fn say(&mut self, id: String, text: &str, run: Option<&str>, question: Option<Question>) {
         let run = run.map(String::from);
-        self.messages.push(Message { id, role: Role::Assistant, text: text.into(), run, question });
+        self.messages.push(Message { id, role: Role::Assistant, text: text.into(), shortened: false, run, question });
     }
 
     fn spoil(&mut self) {

@@ -1,10 +1,10 @@
 //! The worker, the agents at work, the clock and the mishaps; and one step of
 //! a whole simulation.
 
-use agent_teams_plugin::app::commands::settle;
+use agent_teams_plugin::app::commands::operator;
 use agent_teams_plugin::app::scheduling::advance;
 use agent_teams_plugin::app::scheduling::connection;
-use agent_teams_plugin::app::scheduling::plan::{self, EndedRun, Plan};
+use agent_teams_plugin::app::scheduling::plan::{self, Moved, Plan};
 use agent_teams_plugin::host::RunStatus;
 use serde_json::json;
 use std::cell::RefCell;
@@ -26,12 +26,12 @@ pub struct Kept {
 
 /// One pass: plan, connect, advance the teams in any order.
 pub fn pass(world: &World) {
-    let ended: Vec<EndedRun> = {
+    let ended: Vec<Moved> = {
         let mut agents = world.agents.borrow_mut();
         let count = agents.ended.len();
         agents.ended.drain(..count).collect()
     };
-    let ended: Vec<EndedRun> = ended.into_iter().filter(|_| !world.fault(world.knobs.end_lost)).collect();
+    let ended: Vec<Moved> = ended.into_iter().filter(|_| !world.fault(world.knobs.end_lost)).collect();
     let sweep = !world.faulty.get() || world.chance(300);
     let planned = world.waiting_owners();
     world.checker.borrow_mut().fairness.dropped(&planned);
@@ -333,6 +333,7 @@ pub fn interlope(world: &World) {
 
 /// One step of the whole.
 pub fn step(world: &World) {
+    world.checker.borrow_mut().retracted.clear();
     world.clock.set(world.clock.get() + world.rng.borrow_mut().range(0, 700));
     let knobs = &world.knobs;
     if world.chance(knobs.foreign) {
@@ -371,7 +372,11 @@ pub fn step(world: &World) {
         37..=39 => actors::read(world),
         40..=44 => actors::mention(world),
         45 => {
-            world.command(|| "the operator lists the slots".into(), None, || settle::slots(world));
+            world.command(
+                || "the operator lists the slots".into(),
+                None,
+                || operator::slots(world).map(|slots| json!(format!("{slots:?}"))),
+            );
         }
         46..=48 => stale(world),
         49..=72 => work(world),

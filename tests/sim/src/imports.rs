@@ -93,7 +93,7 @@ fn job(world: &World, owner: &str, team: &str, n: usize, members: &[Value], froz
     made["input"] = json!({"messages": [{"id": message, "content": text}]});
     let mut run = format!("{job}-run");
     if !again && world.chance(600) {
-        let input = Input { message_id: message, text, answers: None, provenance: "{}".into() };
+        let input = Input { message_id: message, text, context: String::new(), answers: None, provenance: "{}".into() };
         let agent = member["agent"].as_str().unwrap_or_default();
         run = world.agents.borrow_mut().legacy(owner, thread, agent, &job, &input);
     }

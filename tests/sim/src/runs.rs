@@ -96,7 +96,7 @@ impl Runs for Capability<'_> {
         Ok(())
     }
 
-    fn create_thread(&self, id: &str, agent: &str, _title: &str) -> Result<(), RunError> {
+    fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), RunError> {
         self.call("create-thread", id, |w| w.agents.borrow_mut().create(&self.owner, id, agent))
     }
 
@@ -151,8 +151,13 @@ impl Runs for Capability<'_> {
         self.call("get", thread, |w| w.agents.borrow_mut().get(&self.owner, thread, run))
     }
 
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Result<ThreadState, RunError> {
-        self.call("state", thread, |w| w.agents.borrow_mut().state(&self.owner, thread, since))
+    fn state(
+        &self,
+        thread: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Result<ThreadState, RunError> {
+        self.call("state", thread, |w| w.agents.borrow_mut().state(&self.owner, thread, since, after))
     }
 
     fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {

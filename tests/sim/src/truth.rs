@@ -62,7 +62,7 @@ impl World {
                 let ending = match job.phase {
                     Phase::Cancelling { .. } => true,
                     Phase::Unknown { .. } => self.checker.borrow().cancelled(at, job.n),
-                    _ => job.phase.finished(),
+                    _ => job.phase.finished() || self.checker.borrow().retracted.contains(&(at.clone(), job.n)),
                 };
                 (!ending).then(|| format!("{run} is to be cancelled while its {id} is {}", job.phase.status()))
             }),

@@ -67,21 +67,27 @@ impl DoubleRuns {
 
 #[async_trait]
 impl host::AgentRuns for DoubleRuns {
-    async fn create_thread(&self, id: &str, agent: &str, _title: &str) -> Result<(), host::RunError> {
+    async fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), host::RunError> {
         let call = self.begin(Method::CreateThread, id).input(agent.into());
         self.call(call, |inner| rules::create_thread(inner, &self.owner, id, agent)).await
+    }
+
+    async fn describe(&self, _thread: &str) -> Result<host::Description, host::RunError> {
+        let durable_keys = !self.double.inner().forgetful;
+        Ok(host::Description { tool_profile: "full".into(), durable_keys, ..host::Description::default() })
     }
 
     async fn start(&self, thread: &str, input: &host::Input, key: &str) -> Result<host::Run, host::RunError> {
         let input = guest::Input {
             message_id: input.message_id.clone(),
             text: input.text.clone(),
+            context: input.context.clone(),
             answers: input.answers.clone(),
             provenance: input.provenance.clone(),
         };
         let call = self.begin(Method::Start, thread).key(key).input(format!("{input:?}"));
         let started = self.call(call, |inner| rules::start(inner, &self.owner, thread, &input, key)).await?;
-        Ok(run(thread, started))
+        Ok(run(started))
     }
 
     async fn resume(
@@ -100,23 +106,28 @@ impl host::AgentRuns for DoubleRuns {
             .collect();
         let call = self.begin(Method::Resume, thread).key(key).input(format!("{answers:?}"));
         let resumed = self.call(call, |inner| rules::resume(inner, &self.owner, thread, &answers, key)).await?;
-        Ok(run(thread, resumed))
+        Ok(run(resumed))
     }
 
     async fn find(&self, thread: &str, key: &str) -> Result<host::Run, host::RunError> {
         let call = self.begin(Method::Find, thread).key(key);
-        Ok(run(thread, self.call(call, |inner| rules::find(inner, &self.owner, thread, key)).await?))
+        Ok(run(self.call(call, |inner| rules::find(inner, &self.owner, thread, key)).await?))
     }
 
     async fn get(&self, thread: &str, id: &str) -> Result<host::Run, host::RunError> {
         let call = self.begin(Method::Get, thread).run(id);
-        Ok(run(thread, self.call(call, |inner| rules::get(inner, &self.owner, thread, id)).await?))
+        Ok(run(self.call(call, |inner| rules::get(inner, &self.owner, thread, id)).await?))
     }
 
-    async fn state(&self, thread: &str, since: Option<&host::Marker>) -> Result<host::ThreadState, host::RunError> {
+    async fn state(
+        &self,
+        thread: &str,
+        since: Option<&host::Marker>,
+        after: Option<&str>,
+    ) -> Result<host::ThreadState, host::RunError> {
         let since = since.map(|m| (m.message_id.as_str(), m.run.as_deref()));
         let call = self.begin(Method::State, thread);
-        Ok(state(self.call(call, |inner| rules::state(inner, &self.owner, thread, since)).await?))
+        Ok(state(self.call(call, |inner| rules::state(inner, &self.owner, thread, since, after)).await?))
     }
 
     async fn cancel(&self, thread: &str, id: &str) -> Result<host::Cancellation, host::RunError> {
@@ -129,7 +140,7 @@ impl host::AgentRuns for DoubleRuns {
     }
 }
 
-fn run(thread: &str, run: guest::Run) -> host::Run {
+fn run(run: guest::Run) -> host::Run {
     let status = match run.status {
         guest::RunStatus::Pending => host::RunStatus::Pending,
         guest::RunStatus::Running => host::RunStatus::Running,
@@ -137,8 +148,11 @@ fn run(thread: &str, run: guest::Run) -> host::Run {
         guest::RunStatus::Succeeded => host::RunStatus::Succeeded,
         guest::RunStatus::Failed => host::RunStatus::Failed,
         guest::RunStatus::Cancelled => host::RunStatus::Cancelled,
+        guest::RunStatus::Suspended => host::RunStatus::Suspended,
+        guest::RunStatus::Outside => host::RunStatus::Outside,
     };
-    host::Run { id: run.id, thread: thread.into(), status, error: run.error }
+    let failure = run.error.map(|text| host::Failure { code: "failed".into(), text });
+    host::Run { failure, cut: run.cut, ..host::Run::new(run.id, status) }
 }
 
 fn question(q: guest::Question) -> host::Question {
@@ -154,17 +168,27 @@ fn state(state: guest::ThreadState) -> host::ThreadState {
             guest::Role::Tool => host::Role::Tool,
         },
         text: m.text,
+        shortened: m.shortened,
         run: m.run,
+        origin: None,
+        answers: None,
         question: m.question.map(question),
     };
-    let interrupt = |i: guest::Interrupt| host::Interrupt { checkpoint: i.checkpoint, id: i.id, value: i.value };
+    let interrupt = |i: guest::Interrupt| host::Interrupt {
+        checkpoint: i.checkpoint,
+        id: i.id,
+        kind: None,
+        value: i.value,
+        preview: None,
+        answer_schema: None,
+        digest: None,
+    };
     host::ThreadState {
         found: state.found,
         messages: state.messages.into_iter().map(message).collect(),
         more: state.more,
         interrupts: state.interrupts.into_iter().map(interrupt).collect(),
         open_question: state.open_question.map(question),
-        checkpoint: state.checkpoint,
         active_run: state.active_run,
     }
 }
@@ -177,6 +201,7 @@ fn error(error: guest::RunError) -> host::RunError {
         guest::RunError::Rejected(why) => host::RunError::Rejected(why),
         guest::RunError::KeyConflict => host::RunError::KeyConflict,
         guest::RunError::Unavailable(why) => host::RunError::Unavailable(why),
+        guest::RunError::Unsupported(what) => host::RunError::Unsupported(what),
         guest::RunError::TimedOut => host::RunError::TimedOut,
         guest::RunError::Other(why) => host::RunError::Other(why),
     }

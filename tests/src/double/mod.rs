@@ -274,8 +274,8 @@ impl Double {
 
     // ---- what a test looks at ------------------------------------------
 
-    /// Runs that ended since the last call: conversation and run.
-    pub fn take_ended(&self) -> Vec<(String, String)> {
+    /// Runs that ended since the last call: owner, conversation and run.
+    pub fn take_ended(&self) -> Vec<(String, String, String)> {
         std::mem::take(&mut self.inner().ended)
     }
 
@@ -502,26 +502,30 @@ pub(crate) mod rules {
         owner: &str,
         thread: &str,
         since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
     ) -> Result<ThreadState> {
         mine(inner, owner, thread)?;
         let conversation = &inner.threads[thread];
         if conversation.messages.is_empty() && !inner.fresh_has_state {
             return Err(RunError::NotFound("no state yet".into()));
         }
-        let place = since.and_then(|(id, run)| {
+        let marked = |(id, run): (&str, Option<&str>)| {
             let by_id = conversation.messages.iter().position(|m| m.id == id);
             let by_run = |m: &Message| m.role == Role::Human && run.is_some() && m.run.as_deref() == run;
             by_id.or_else(|| conversation.messages.iter().position(by_run))
-        });
+        };
+        let place = match after {
+            Some(after) => conversation.messages.iter().position(|m| m.id == after).map(|place| place + 1),
+            None => since.and_then(marked),
+        };
         let from = place.unwrap_or(conversation.messages.len());
-        let messages: Vec<Message> = conversation.messages.iter().skip(from).take(500).cloned().collect();
+        let messages: Vec<Message> = conversation.messages.iter().skip(from).take(inner.page).cloned().collect();
         Ok(ThreadState {
             found: place.is_some(),
             more: conversation.messages.len() - from > messages.len(),
             messages,
             interrupts: conversation.interrupts.clone(),
             open_question: conversation.open_question(),
-            checkpoint: (!conversation.messages.is_empty()).then(|| format!("c{}", conversation.messages.len())),
             active_run: inner.active(thread).or_else(|| conversation.occupied.then(|| "foreign".into())),
         })
     }

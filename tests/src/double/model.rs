@@ -114,7 +114,9 @@ pub(crate) struct Inner {
     pub(super) cancel_accepts: bool,
     pub(super) forgetful: bool,
     pub(super) fresh_has_state: bool,
-    pub(super) ended: Vec<(String, String)>,
+    /// Messages of a conversation in one page.
+    pub(super) page: usize,
+    pub(super) ended: Vec<(String, String, String)>,
     pub(super) calls: Vec<Call>,
     pub(super) admissions: Vec<Admission>,
     pub(super) violations: Vec<String>,
@@ -145,6 +147,7 @@ impl Default for Inner {
             cancel_accepts: false,
             forgetful: false,
             fresh_has_state: false,
+            page: 500,
             ended: Vec::new(),
             calls: Vec::new(),
             admissions: Vec::new(),
@@ -217,7 +220,7 @@ impl Inner {
 
     pub(super) fn run(&self, id: &str) -> Option<Run> {
         let record = self.runs.get(id)?;
-        Some(Run { id: id.into(), status: record.status, error: record.error.clone() })
+        Some(Run { id: id.into(), status: record.status, error: record.error.clone(), cut: false })
     }
 
     /// Admits a run under a key: a new one, or `same` going on.
@@ -253,7 +256,7 @@ impl Inner {
     /// The reply to an admission: the run is under way, even where the double
     /// ends it at once.
     pub(super) fn begun(&mut self, run: &str) -> Run {
-        let reply = Run { id: run.into(), status: RunStatus::Running, error: None };
+        let reply = Run { id: run.into(), status: RunStatus::Running, error: None, cut: false };
         if !self.hold
             && let Some(turn) = self.runs.get(run).map(|r| r.turn.clone())
         {
@@ -280,6 +283,7 @@ impl Inner {
                 role: Role::Human,
                 text: text.into(),
                 run,
+                shortened: false,
                 question: None,
             });
         }
@@ -288,7 +292,7 @@ impl Inner {
     pub(super) fn push(&mut self, thread: &str, role: Role, text: &str, question: Option<Question>) {
         let id = self.next_id("msg");
         if let Some(conversation) = self.threads.get_mut(thread) {
-            conversation.messages.push(Message { id, role, text: text.into(), run: None, question });
+            conversation.messages.push(Message { id, role, text: text.into(), shortened: false, run: None, question });
         }
     }
 
@@ -333,6 +337,7 @@ impl Inner {
             record.status = status;
             record.error = error;
         }
-        self.ended.push((thread, run.into()));
+        let owner = self.threads.get(&thread).map(|conversation| conversation.owner.clone()).unwrap_or_default();
+        self.ended.push((owner, thread, run.into()));
     }
 }

@@ -240,7 +240,7 @@ impl World {
     }
 
     fn pass_with(&self, sweep: bool) -> bool {
-        let fresh = self.double.take_ended().into_iter().map(|(thread, run)| EndedRun { thread, run });
+        let fresh = self.double.take_ended().into_iter().map(|(owner, thread, run)| EndedRun { owner, thread, run });
         let mut ended = self.ended();
         ended.extend(fresh);
         let plan = self.plan(std::mem::take(&mut ended), sweep);
@@ -263,7 +263,7 @@ impl World {
     }
 
     fn double_is_quiet(&self) -> bool {
-        let fresh = self.double.take_ended().into_iter().map(|(thread, run)| EndedRun { thread, run });
+        let fresh = self.double.take_ended().into_iter().map(|(owner, thread, run)| EndedRun { owner, thread, run });
         let mut ended = self.ended();
         ended.extend(fresh);
         ended.is_empty()

@@ -6,7 +6,7 @@ use agent_teams_plugin::app::Ctx;
 use agent_teams_plugin::domain::error::{Error, Kind};
 use agent_teams_plugin::exports;
 use agent_teams_plugin::host::{Host, Runs};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clock::FakeClock;
 use crate::double::Double;
@@ -26,6 +26,7 @@ fn refusal(error: Error) -> Refusal {
         Kind::Unavailable => ErrorKind::Unavailable,
         Kind::Unknown => ErrorKind::Unknown,
         Kind::Internal => ErrorKind::Internal,
+        Kind::Unsupported => ErrorKind::Unsupported,
     };
     Refusal { kind, code: error.code.into(), message: error.message, field: error.field, detail: error.detail }
 }
@@ -121,18 +122,21 @@ impl Native {
     }
 
     pub fn plan(&self, ended: &[EndedRun], sweep: bool, resting: &[TeamRef]) -> Result<Plan, Refusal> {
-        let ended: Vec<app::scheduling::plan::EndedRun> = ended
-            .iter()
-            .map(|e| app::scheduling::plan::EndedRun { thread: e.thread.clone(), run: e.run.clone() })
-            .collect();
+        let moved = |e: &EndedRun| app::scheduling::plan::Moved {
+            owner: e.owner.clone(),
+            thread: e.thread.clone(),
+            run: e.run.clone(),
+        };
+        let ended: Vec<_> = ended.iter().map(moved).collect();
         let resting: Vec<_> = resting.iter().map(|t| (t.owner.clone(), t.team.clone())).collect();
         let plan = app::scheduling::plan::plan(&self.host, &ended, sweep, &resting).map_err(refusal)?;
         let team = |owner: String, team: String| TeamRef { owner, team };
         Ok(Plan {
+            batch: None,
             steps: plan
                 .steps
                 .into_iter()
-                .map(|s| contract::Step { team: team(s.owner, s.team), permit: s.permit })
+                .map(|s| contract::Step { team: team(s.owner, s.team), permit: s.permit.into_bytes() })
                 .collect(),
             connect: plan.connect.into_iter().map(|(o, t)| team(o, t)).collect(),
             next_ms: plan.next_ms,
@@ -140,15 +144,29 @@ impl Native {
     }
 
     pub fn advance(&self, step: &contract::Step) -> Result<bool, Refusal> {
-        app::scheduling::advance::advance(&self.host, &step.team.owner, &step.team.team, &step.permit).map_err(refusal)
+        let permit = String::from_utf8(step.permit.clone()).expect("a permit of the component");
+        app::scheduling::advance::advance(&self.host, &step.team.owner, &step.team.team, &permit).map_err(refusal)
     }
 
     pub fn slots(&self) -> Result<String, Refusal> {
-        app::commands::settle::slots(&self.host).map(text).map_err(refusal)
+        let slots = app::commands::operator::slots(&self.host).map_err(refusal)?;
+        let held = |h: app::commands::operator::HeldSlot| match h.job {
+            None => json!({"slot": h.slot, "owner": null, "status": "damaged"}),
+            Some(j) => json!({
+                "slot": h.slot, "owner": j.owner, "team": j.team, "job": j.job, "thread": j.thread, "since": j.since,
+                "kind": j.kind, "status": j.status, "reason": j.reason, "connected": j.connected,
+            }),
+        };
+        Ok(text(slots.into_iter().map(held).collect()))
     }
 
     pub fn settle(&self, owner: &str, team: &str, job: &str) -> Result<String, Refusal> {
-        app::commands::settle::settle_as_operator(&self.host, owner, team, job).map(text).map_err(refusal)
+        let job = app::commands::operator::settle(&self.host, owner, team, job).map_err(refusal)?;
+        let error = job.error.map(|(code, message)| json!({"code": code, "message": message}));
+        Ok(text(json!({"job": {
+            "owner": job.owner, "team": job.team, "id": job.job, "kind": job.kind, "status": job.status,
+            "thread": job.thread, "error": error, "completed_at": job.completed_at,
+        }})))
     }
 
     pub fn connect(&self, double: &Double, owner: &str, team: &str) -> Result<(), Refusal> {

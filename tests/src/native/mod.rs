@@ -185,7 +185,7 @@ impl Runs for NativeRuns {
         Ok(())
     }
 
-    fn create_thread(&self, id: &str, agent: &str, _title: &str) -> Result<(), RunError> {
+    fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), RunError> {
         let call = self.begin(Method::CreateThread, id).input(agent.into());
         self.double.blocking(&self.owner, call, |inner| rules::create_thread(inner, &self.owner, id, agent))
     }
@@ -210,9 +210,14 @@ impl Runs for NativeRuns {
         self.double.blocking(&self.owner, call, |inner| rules::get(inner, &self.owner, thread, run))
     }
 
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Result<ThreadState, RunError> {
+    fn state(
+        &self,
+        thread: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Result<ThreadState, RunError> {
         let call = self.begin(Method::State, thread);
-        self.double.blocking(&self.owner, call, |inner| rules::state(inner, &self.owner, thread, since))
+        self.double.blocking(&self.owner, call, |inner| rules::state(inner, &self.owner, thread, since, after))
     }
 
     fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {

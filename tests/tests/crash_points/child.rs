@@ -97,7 +97,7 @@ struct Tools {
 #[async_trait]
 impl ToolHost for Tools {
     async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
-        self.plugin.tools().await
+        self.plugin.tools("full").await
     }
     async fn call(&self, caller: Caller, name: &str, arguments: &str) -> Result<String, CallError> {
         self.plugin.call_tool(caller, self.runs.get().cloned(), name, arguments).await

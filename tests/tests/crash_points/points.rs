@@ -92,9 +92,9 @@ impl Asked {
 
 #[async_trait]
 impl AgentRuns for Asked {
-    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
         self.points.pass();
-        let done = self.runs.create_thread(id, agent, title).await;
+        let done = self.runs.create_thread(id, agent, title, "group").await;
         self.points.pass();
         done
     }
@@ -116,8 +116,8 @@ impl AgentRuns for Asked {
     async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
         self.runs.get(thread, run).await
     }
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
-        self.runs.state(thread, since).await
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
+        self.runs.state(thread, since, after).await
     }
     async fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {
         self.points.pass();

@@ -21,6 +21,7 @@ async fn the_caller_arrives_whole_through_tools_and_actions() {
         ancestors: vec!["u".into(), "v".into()],
         run: Some("r".into()),
         call: Some("c".into()),
+        ..Caller::default()
     };
     let expected = "\"ann t u,v r c {}\"";
     assert_eq!(bench.plugin.call_tool(caller.clone(), None, "echo", "{}").await.unwrap(), expected);
@@ -103,7 +104,7 @@ async fn every_other_export_arrives() {
     let plugin = &bench.plugin;
     plugin.open().await.unwrap();
     assert_eq!(plugin.info().await.unwrap().name, "test guest");
-    assert_eq!(plugin.tools().await.unwrap()[0].name, "echo");
+    assert_eq!(plugin.tools("full").await.unwrap()[0].name, "echo");
     assert_eq!(plugin.actions().await.unwrap()[0].name, "echo");
     assert_eq!(plugin.assets().await.unwrap()[0].path, "a");
     assert_eq!(plugin.asset("a").await.unwrap().body, b"bytes");
@@ -118,15 +119,21 @@ async fn every_other_export_arrives() {
     let sent = plugin.dispatch_mention(Caller::owner("ann"), capability("ann", &runs), message).await.unwrap();
     assert!(sent.contains("t/x") && sent.contains("Ok"), "{sent}");
     let plan = plugin
-        .plan(vec![EndedRun { thread: "ann".into(), run: "t".into() }], true, vec![team("bob", "x")])
+        .plan(
+            vec![EndedRun { owner: "ann".into(), thread: "ann".into(), run: "t".into() }],
+            true,
+            vec![team("bob", "x")],
+        )
         .await
         .unwrap();
     assert_eq!((plan.steps[0].team.clone(), plan.next_ms), (team("ann", "t"), 1));
-    assert_eq!(plan.steps[0].permit, r#"{"resting":1}"#);
-    assert!(plugin.advance(&team("ann", "t"), "ann").await.unwrap());
-    assert!(!plugin.advance(&team("ann", "t"), "{}").await.unwrap());
+    assert_eq!(plan.steps[0].permit, br#"{"backing_off":1}"#);
+    assert!(plugin.advance(&team("ann", "t"), b"ann").await.unwrap());
+    assert!(!plugin.advance(&team("ann", "t"), b"{}").await.unwrap());
     assert_eq!(plugin.slots().await.unwrap(), "[]");
-    assert_eq!(plugin.settle(&team("ann", "t"), "j").await.unwrap(), "\"j\"");
+    let settled = plugin.settle(&team("ann", "t"), "j").await.unwrap();
+    assert!(settled.contains(r#""id":"j""#) && settled.contains(r#""owner":"ann""#), "{settled}");
+    assert!(plugin.admit(b"batch").await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -135,6 +142,6 @@ async fn settings_that_are_refused_and_schemas_that_are_no_json_are_told() {
     let refused = bench_with(guest, "refuse", options()).unwrap().plugin.open().await;
     assert!(matches!(refused, Err(CallError::Refused(r)) if r.code == "settings"));
     let bad = bench_with(guest, "bad schemas", options()).unwrap();
-    assert!(matches!(bad.plugin.tools().await, Err(CallError::Fault { code: "component_trapped", .. })));
+    assert!(matches!(bad.plugin.tools("full").await, Err(CallError::Fault { code: "component_trapped", .. })));
     assert!(matches!(bad.plugin.actions().await, Err(CallError::Fault { code: "component_trapped", .. })));
 }

@@ -127,7 +127,7 @@ async fn the_worker_never_waits_behind_callers() {
     let team = TeamRef { owner: "ann".into(), team: "t".into() };
     for _ in 0..20 {
         bench.plugin.plan(Vec::new(), true, Vec::new()).await.unwrap();
-        bench.plugin.advance(&team, "").await.unwrap();
+        bench.plugin.advance(&team, b"").await.unwrap();
     }
     for call in calls {
         fault(call.await.unwrap());

@@ -102,7 +102,7 @@ impl ScriptedRuns {
 
 #[async_trait]
 impl AgentRuns for ScriptedRuns {
-    async fn create_thread(&self, _: &str, _: &str, _: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, _: &str, _: &str, _: &str, _group: &str) -> Result<(), RunError> {
         Ok(())
     }
     async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
@@ -116,7 +116,7 @@ impl AgentRuns for ScriptedRuns {
             _ => {}
         }
         let id = format!("{thread}/{}/{key}", input.message_id);
-        Ok(Run { id, thread: thread.into(), status: RunStatus::Running, error: None })
+        Ok(Run::new(id, RunStatus::Running))
     }
     async fn resume(&self, _: &str, _: &[InterruptAnswer], _: &str) -> Result<Run, RunError> {
         Err(RunError::Busy("not here".into()))
@@ -127,7 +127,7 @@ impl AgentRuns for ScriptedRuns {
     async fn get(&self, _: &str, run: &str) -> Result<Run, RunError> {
         Err(RunError::NotFound(run.into()))
     }
-    async fn state(&self, _: &str, _: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, _: &str, _: Option<&Marker>, _: Option<&str>) -> Result<ThreadState, RunError> {
         Ok(ThreadState::default())
     }
     async fn cancel(&self, _: &str, _: &str) -> Result<Cancellation, RunError> {

@@ -46,8 +46,8 @@ struct Held {
 
 #[async_trait]
 impl AgentRuns for Held {
-    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
-        self.runs.create_thread(id, agent, title).await
+    async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
+        self.runs.create_thread(id, agent, title, "group").await
     }
     async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         let hold = self.hold.lock().expect("not poisoned").take();
@@ -65,8 +65,8 @@ impl AgentRuns for Held {
     async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
         self.runs.get(thread, run).await
     }
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
-        self.runs.state(thread, since).await
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
+        self.runs.state(thread, since, after).await
     }
     async fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {
         self.runs.cancel(thread, run).await

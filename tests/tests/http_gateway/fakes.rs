@@ -63,7 +63,14 @@ pub const PAGE: &str = "<!doctype html><title>page</title>";
 impl TeamApi for FakeTeam {
     async fn actions(&self) -> Result<Vec<ActionDef>, CallError> {
         let input_schema = json!({ "type": "object" });
-        Ok(vec![ActionDef { name: "list".into(), description: "Lists.".into(), input_schema, writes: false }])
+        Ok(vec![ActionDef {
+            name: "list".into(),
+            description: "Lists.".into(),
+            input_schema,
+            output_schema: None,
+            read_only: true,
+            needs_runs: false,
+        }])
     }
     async fn call_action(
         &self,
@@ -86,7 +93,12 @@ impl TeamApi for FakeTeam {
     }
     async fn tools(&self) -> Result<Vec<ToolDef>, CallError> {
         let input_schema = json!({ "type": "object" });
-        Ok(vec![ToolDef { name: "send_member".into(), description: "Sends.".into(), input_schema }])
+        Ok(vec![ToolDef {
+            name: "send_member".into(),
+            description: "Sends.".into(),
+            input_schema,
+            ..ToolDef::default()
+        }])
     }
     async fn search_mentions(&self, caller: Caller, query: &str) -> Result<Vec<MentionHit>, CallError> {
         Ok(vec![MentionHit {
@@ -249,7 +261,7 @@ struct FakeRuns {
 
 #[async_trait]
 impl AgentRuns for FakeRuns {
-    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
         let mut threads = self.agents.threads();
         match threads.get(id) {
             Some(thread) if thread.owner != self.user || thread.agent != agent => {
@@ -269,7 +281,7 @@ impl AgentRuns for FakeRuns {
             }
         }
     }
-    async fn state(&self, id: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, id: &str, since: Option<&Marker>, _: Option<&str>) -> Result<ThreadState, RunError> {
         let threads = self.agents.threads();
         let thread = threads.get(id).filter(|t| t.owner == self.user).ok_or_else(not_found)?;
         let found = since.is_some_and(|marker| thread.messages.iter().any(|(id, _)| *id == marker.message_id));

@@ -120,8 +120,8 @@ impl Desk {
     pub fn work(&self) {
         for _ in 0..2_000 {
             let ended = self.double.take_ended();
-            let ended: Vec<plan::EndedRun> =
-                ended.into_iter().map(|(thread, run)| plan::EndedRun { thread, run }).collect();
+            let ended: Vec<plan::Moved> =
+                ended.into_iter().map(|(owner, thread, run)| plan::Moved { owner, thread, run }).collect();
             let plan = plan::plan(&self.host, &ended, true, &[]).expect("plans");
             let mut moved = false;
             for (owner, team) in &plan.connect {

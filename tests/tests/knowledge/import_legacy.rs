@@ -242,6 +242,7 @@ fn alive(desk: &Desk) -> Value {
         let input = Input {
             message_id: text(&message["id"]),
             text: text(&message["content"]),
+            context: String::new(),
             answers: None,
             provenance: "{}".into(),
         };
@@ -266,7 +267,7 @@ fn alive(desk: &Desk) -> Value {
             document["jobs"][at][field] = json!(run.id);
         }
         if id == ASKING {
-            let state = runs.state(thread, None).expect("a state");
+            let state = runs.state(thread, None, None).expect("a state");
             let question = state.open_question.expect("asks");
             document["jobs"][at]["clarification"]["request_id"] = json!(question.id);
         }

@@ -297,7 +297,7 @@ fn stale_3_a_late_end_changes_nothing(w: World) {
     assert!(before["error"]["message"].as_str().is_some_and(|m| m.contains("the run limit")));
     assert_ne!(before["result"]["text"], Value::String("late".into()));
     w.double.say(team.thread(1), "late");
-    let ended = agent_teams_host::contract::EndedRun { thread: team.thread(1).into(), run };
+    let ended = agent_teams_host::contract::EndedRun { owner: "ann".into(), thread: team.thread(1).into(), run };
     for step in &w.plan(vec![ended], true).steps {
         w.advance(step).expect("a step");
     }

@@ -219,7 +219,7 @@ fn lifecycle_8_a_question_that_was_answered_elsewhere_says_so(mut w: World) {
     assert_eq!(w.reason(&team, &job), "waiting_for_answer");
     w.double.type_message(team.thread(0), "Blue.");
     // A run that the team did not start ends in this conversation.
-    let direct = EndedRun { thread: team.thread(0).into(), run: "direct".into() };
+    let direct = EndedRun { owner: "ann".into(), thread: team.thread(0).into(), run: "direct".into() };
     let look = |w: &World, ended: Vec<EndedRun>| {
         for step in w.plan(ended, false).steps {
             w.advance(&step).expect("a step");

@@ -25,7 +25,7 @@ const CALL_MS: u64 = 9_000;
 /// One pass; what ended is announced once, as by a host. True: it changed
 /// something.
 fn pass(w: &World) -> bool {
-    let ended = w.double.take_ended().into_iter().map(|(thread, run)| EndedRun { thread, run }).collect();
+    let ended = w.double.take_ended().into_iter().map(|(owner, thread, run)| EndedRun { owner, thread, run }).collect();
     let mut changed = false;
     for step in w.plan(ended, false).steps {
         let before = w.double.calls().len();

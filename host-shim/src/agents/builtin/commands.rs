@@ -9,10 +9,11 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::live::Begin;
+use super::outcome::Place;
 use super::tables::{self, MessageRow, RunRow, Thread};
 use super::{BuiltinAgents, direct, ids, outcome, state};
 use crate::agents::runs::{
-    AgentRuns, Cancellation, Input, InterruptAnswer, Marker, Run, RunError, RunStatus, ThreadState,
+    AgentRuns, Cancellation, Description, Input, InterruptAnswer, Marker, Run, RunError, RunStatus, ThreadState,
 };
 use crate::storage::database::outcome_unknown;
 
@@ -152,7 +153,7 @@ impl BuiltinAgents {
         direct: bool,
     ) -> Result<Run, RunError> {
         let answers = serde_json::to_string(&input.answers).unwrap_or_default();
-        let digest = ids::digest("start", &[&input.message_id, &input.text, &answers, &input.provenance]);
+        let digest = start_digest(input, &answers);
         let agent = self.db.read(|c| Ok(tables::thread(c, user, thread)?.map(|t| t.agent))).map_err(read_failed)?;
         let agent = agent.ok_or_else(no_thread)?;
         let checks = self
@@ -171,16 +172,15 @@ impl BuiltinAgents {
             direct: direct.then_some(self.max_direct_runs),
             checks,
         };
-        self.admit(thread, move |c| admission.decide(c)).await
+        self.admit(move |c| admission.decide(c)).await
     }
 
     /// Commits what makes a run work, and gives it its task.
     async fn admit(
         self: &Arc<Self>,
-        thread: &str,
         decide: impl FnOnce(&Connection) -> anyhow::Result<Result<Admitted, RunError>> + Send + 'static,
     ) -> Result<Run, RunError> {
-        let (agents, thread) = (self.clone(), thread.to_owned());
+        let agents = self.clone();
         // Queued at once: `find` answers only for what is queued before it.
         let written = self.db.queue(decide);
         to_the_end(async move {
@@ -188,7 +188,7 @@ impl BuiltinAgents {
             if admitted.spawn {
                 agents.spawn(&admitted.run.id, Begin::Committed);
             }
-            Ok(admitted.run.public(&thread))
+            Ok(admitted.run.public())
         })
         .await
     }
@@ -220,20 +220,21 @@ impl BuiltinAgents {
             }
             decide_answers(c, &thread, &answers, &key, &digest)
         };
-        self.admit(thread, decide).await
+        self.admit(decide).await
     }
 
     async fn cancel(self: &Arc<Self>, user: &str, thread: &str, run: &str) -> Result<Cancellation, RunError> {
         self.check_user(user)?;
         let (agents, thread, run) = (self.clone(), thread.to_owned(), run.to_owned());
-        let (user, of, id) = (user.to_owned(), thread.clone(), run.clone());
+        let (owner, of, id) = (user.to_owned(), thread.clone(), run.clone());
+        let user = owner.clone();
         let written = self.db.queue(move |c| decide_cancel(c, &user, &of, &id));
         to_the_end(async move {
             let cancelled = written.await.map_err(write_failed)??;
             match cancelled {
                 Cancelled::Before => return Ok(Cancellation::Stopped),
                 Cancelled::Now => {
-                    agents.announce(&thread, &run);
+                    agents.announce(&Place { owner, thread }, &run);
                     return Ok(Cancellation::Stopped);
                 }
                 Cancelled::ByItsTask => {}
@@ -409,10 +410,30 @@ fn decide_answers(
     Ok(Ok(Admitted { run, spawn }))
 }
 
+/// The digest of an input's bytes. Without background it is that of the format
+/// before there was any.
+fn start_digest(input: &Input, answers: &str) -> String {
+    let parts = [input.message_id.as_str(), &input.text, answers, &input.provenance, &input.context];
+    ids::digest("start", if input.context.is_empty() { &parts[..4] } else { &parts })
+}
+
 #[async_trait]
 impl AgentRuns for UserRuns {
-    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
         self.agents.create_thread(&self.user, id, agent, title).await
+    }
+
+    async fn describe(&self, thread: &str) -> Result<Description, RunError> {
+        self.agents.check_user(&self.user)?;
+        let found = self.agents.db.read(|c| Ok(tables::thread(c, &self.user, thread)?));
+        found.map_err(read_failed)?.ok_or_else(no_thread)?;
+        Ok(Description {
+            tool_profile: "full".into(),
+            durable_keys: true,
+            asks: true,
+            team_tools: true,
+            ..Description::default()
+        })
     }
 
     async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
@@ -434,7 +455,7 @@ impl AgentRuns for UserRuns {
             let Some((_, run)) = tables::key(c, thread.key, &key)? else { return Ok(Err(no_run())) };
             Ok(tables::run(c, &run)?.ok_or_else(no_run))
         });
-        Ok(found.await.map_err(read_failed)??.public(thread))
+        Ok(found.await.map_err(read_failed)??.public())
     }
 
     async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
@@ -443,13 +464,13 @@ impl AgentRuns for UserRuns {
             let Some(thread) = tables::thread(c, &self.user, thread)? else { return Ok(Err(no_thread())) };
             Ok(tables::run(c, run)?.filter(|r| r.thread == thread.key).ok_or_else(no_run))
         });
-        Ok(found.map_err(read_failed)??.public(thread))
+        Ok(found.map_err(read_failed)??.public())
     }
 
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
         self.agents.check_user(&self.user)?;
         let found = self.agents.db.read(|c| match tables::thread(c, &self.user, thread)? {
-            Some(thread) => Ok(Some(state::read(c, &thread, since)?)),
+            Some(thread) => Ok(Some(state::read(c, &thread, since, after)?)),
             None => Ok(None),
         });
         found.map_err(read_failed)?.ok_or_else(no_thread)

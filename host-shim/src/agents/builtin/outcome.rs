@@ -59,7 +59,7 @@ pub enum Outcome {
 pub enum Kept {
     Go,
     /// The run has ended, or waits; of the conversation with this id.
-    Left(String),
+    Left(Place),
     /// The run has to be ended for this reason.
     Fail(String),
     /// There is no such run.
@@ -156,7 +156,7 @@ fn keep_question(c: &Connection, run: &RunRow, call: &StoredCall, question: &Sto
 
 fn succeed(c: &Connection, run: &RunRow) -> anyhow::Result<Kept> {
     tables::end_run(c, run, RunStatus::Succeeded, None)?;
-    Ok(Kept::Left(tables::thread_by_key(c, run.thread)?.id))
+    Ok(Kept::Left(Place::of(tables::thread_by_key(c, run.thread)?)))
 }
 
 /// Asks, unless the answer came before the question was written.
@@ -170,14 +170,14 @@ fn keep_ask(c: &Connection, run: &RunRow, call: &str, asking: &[StoredCall]) -> 
         }
     }
     tables::set_status(c, &run.id, RunStatus::Interrupted)?;
-    Ok(Kept::Left(tables::thread_by_key(c, run.thread)?.id))
+    Ok(Kept::Left(Place::of(tables::thread_by_key(c, run.thread)?)))
 }
 
 /// Ends a run, if it has not ended: its open calls get results that say so, in
 /// the same commit, and approvals that are still open end with it. Answers
-/// with the id of its conversation.
-pub fn end(c: &Connection, run: &RunRow, status: RunStatus, why: Option<&str>) -> anyhow::Result<String> {
-    let thread = tables::thread_by_key(c, run.thread)?.id;
+/// with its conversation.
+pub fn end(c: &Connection, run: &RunRow, status: RunStatus, why: Option<&str>) -> anyhow::Result<Place> {
+    let thread = Place::of(tables::thread_by_key(c, run.thread)?);
     if run.ended() {
         return Ok(thread);
     }
@@ -195,19 +195,33 @@ pub fn end(c: &Connection, run: &RunRow, status: RunStatus, why: Option<&str>) -
     Ok(thread)
 }
 
+/// A conversation and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub owner: String,
+    pub thread: String,
+}
+
+impl Place {
+    pub fn of(thread: tables::Thread) -> Self {
+        Self { owner: thread.owner, thread: thread.id }
+    }
+}
+
 impl BuiltinAgents {
     /// Writes an outcome, once in all, and tells of a run that ended or waits.
     pub(super) async fn keep(&self, run: &str, pending: &Pending) -> anyhow::Result<Kept> {
         let (id, pending) = (run.to_owned(), pending.clone());
         let kept = self.db.write(move |c| pending.write(c, &id)).await?;
-        if let Kept::Left(thread) = &kept {
-            self.announce(thread, run);
+        if let Kept::Left(place) = &kept {
+            self.announce(place, run);
         }
         Ok(kept)
     }
 
     /// After the commit only.
-    pub(super) fn announce(&self, thread: &str, run: &str) {
-        let _ = self.ended.send(EndedRun { thread: thread.to_owned(), run: run.to_owned() });
+    pub(super) fn announce(&self, place: &Place, run: &str) {
+        let Place { owner, thread } = place.clone();
+        let _ = self.ended.send(EndedRun { owner, thread, run: run.to_owned() });
     }
 }

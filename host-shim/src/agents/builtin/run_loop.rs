@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::live::{Begin, Signal};
-use super::outcome::{Kept, Outcome, Pending};
+use super::outcome::{Kept, Outcome, Pending, Place};
 use super::steps::{At, Decision, MAX_CALLS, Situation, decided, situation};
 use super::tables::{self, Problem, StoredCall};
 use super::{BuiltinAgents, MAX_ATTEMPTS, MAX_RUN_MESSAGES, tools, window};
@@ -77,7 +77,7 @@ enum Round {
     Next,
     Write(Pending),
     /// The run has ended, or waits; of the conversation with this id.
-    Over(Option<String>),
+    Over(Option<Place>),
 }
 
 /// Why a round did not come to anything.
@@ -141,9 +141,9 @@ impl BuiltinAgents {
             };
             let fault = match step {
                 Ok(Round::Next) => continue,
-                Ok(Round::Over(thread)) => {
-                    if let Some(thread) = thread.filter(|_| leg.doubt) {
-                        self.announce(&thread, &run);
+                Ok(Round::Over(place)) => {
+                    if let Some(place) = place.filter(|_| leg.doubt) {
+                        self.announce(&place, &run);
                     }
                     return;
                 }
@@ -376,6 +376,7 @@ impl BuiltinAgents {
             ancestors: Vec::new(),
             run: Some(at.run.id.clone()),
             call: Some(call.id.clone()),
+            ..Caller::default()
         };
         let arguments = call.arguments.to_string();
         let mut retries = 0;

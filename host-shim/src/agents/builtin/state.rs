@@ -1,10 +1,8 @@
 //! The part of a conversation from which the component reads a job's result.
 //!
 //! An instance has little memory, and a step that runs out of it would fail
-//! again at each try. So the answer is bounded, whatever a turn holds: long
-//! texts are cut with a mark, and of a long turn messages in the middle are left
-//! out. The marker's message, the newest ones, and the first human message that
-//! follows the marker's are always there: they decide what the turn came to.
+//! again at each try. So a page is bounded, whatever a turn holds: it has at
+//! least one message, and long texts are shortened, with a mark.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -13,9 +11,9 @@ use super::ids::shorten;
 use super::tables::{self, Approval, MessageRow, Size, Thread};
 use crate::agents::runs::{Interrupt, Marker, Message, Role, RunStatus, ThreadState};
 
-/// Messages in one answer.
+/// Messages in one page.
 const MAX_MESSAGES: usize = 500;
-/// Bytes of the newest messages together, if there is more than one.
+/// Bytes of the messages together, if there is more than one.
 const MAX_BYTES: usize = 512 * 1024;
 /// Bytes shown of one text.
 const MAX_TEXT: usize = 64 * 1024;
@@ -24,17 +22,24 @@ const MAX_TOOL: usize = 1_000;
 /// Bytes shown of the arguments that wait for an approval.
 const MAX_ARGUMENTS: usize = 32 * 1024;
 
-/// Reads the conversation from the marker's message on; without a marker what
-/// is open in it.
-pub fn read(c: &Connection, thread: &Thread, since: Option<&Marker>) -> anyhow::Result<ThreadState> {
+/// Reads a page of the conversation, from the marker's message on or from the
+/// one behind `after`; with neither what is open in it.
+pub fn read(
+    c: &Connection,
+    thread: &Thread,
+    since: Option<&Marker>,
+    after: Option<&str>,
+) -> anyhow::Result<ThreadState> {
     let mut state = ThreadState::default();
-    let from = match since {
-        Some(marker) => find_marker(c, thread.key, marker)?,
-        None => None,
+    // The number of the message before the page.
+    let before = match (since, after) {
+        (_, Some(id)) => tables::message(c, thread.key, id)?.map(|message| message.number),
+        (Some(marker), None) => find_marker(c, thread.key, marker)?.map(|number| number - 1),
+        (None, None) => None,
     };
-    if let Some(from) = from {
+    if let Some(before) = before {
         state.found = true;
-        let (numbers, more) = choose(c, thread.key, from)?;
+        let (numbers, more) = page(c, thread.key, before)?;
         state.more = more;
         for number in numbers {
             if let Some(row) = tables::message_at(c, thread.key, number)? {
@@ -53,7 +58,6 @@ pub fn read(c: &Connection, thread: &Thread, since: Option<&Marker>) -> anyhow::
         }
     }
     state.open_question = tables::open_question(c, thread)?.map(|q| q.public(false));
-    state.checkpoint = tables::newest_id(c, thread.key)?;
     Ok(state)
 }
 
@@ -66,24 +70,18 @@ fn find_marker(c: &Connection, thread: i64, marker: &Marker) -> anyhow::Result<O
     Ok(tables::run(c, run)?.filter(|r| r.thread == thread).map(|r| r.message))
 }
 
-/// The numbers of the messages to show, in order, and whether others are left
-/// out.
-fn choose(c: &Connection, thread: i64, from: i64) -> anyhow::Result<(Vec<i64>, bool)> {
-    let (mut newest, mut bytes, mut more) = (Vec::new(), 0, false);
-    tables::sizes_back(c, thread, from, |size| {
+/// The numbers of the messages behind this one that fit a page, and whether
+/// more follow.
+fn page(c: &Connection, thread: i64, before: i64) -> anyhow::Result<(Vec<i64>, bool)> {
+    let (mut numbers, mut bytes, mut more) = (Vec::new(), 0, false);
+    tables::sizes(c, thread, before, |size| {
         bytes += shown(size);
-        // Two have their place besides the newest: the marker's, and a human one.
-        more = newest.len() == MAX_MESSAGES - 2 || (bytes > MAX_BYTES && !newest.is_empty());
+        more = numbers.len() == MAX_MESSAGES || (bytes > MAX_BYTES && !numbers.is_empty());
         if !more {
-            newest.push(size.number);
+            numbers.push(size.number);
         }
         !more
     })?;
-    let mut numbers = vec![from];
-    if let Some(oldest) = newest.last().filter(|_| more) {
-        numbers.extend(tables::human_between(c, thread, from, *oldest)?);
-    }
-    numbers.extend(newest.into_iter().rev());
     Ok((numbers, more))
 }
 
@@ -110,7 +108,16 @@ fn message(c: &Connection, thread: i64, row: MessageRow) -> anyhow::Result<Messa
         _ => Role::Tool,
     };
     let text = shorten(&row.text, longest(&row.role)).into_owned();
-    Ok(Message { id: row.id, role, text, run: Some(row.run), question })
+    Ok(Message {
+        shortened: text.len() < row.text.len(),
+        id: row.id,
+        role,
+        text,
+        run: Some(row.run),
+        origin: None,
+        answers: row.answers,
+        question,
+    })
 }
 
 /// What a person is asked to approve. Very long arguments are shown as the
@@ -122,5 +129,13 @@ fn interrupt(a: Approval) -> anyhow::Result<Interrupt> {
         serde_json::from_str(&a.arguments)?
     };
     let value = json!({ "kind": "approval", "tool": a.tool, "arguments": arguments, "digest": a.digest });
-    Ok(Interrupt { checkpoint: Some(a.checkpoint), id: a.id, value: value.to_string() })
+    Ok(Interrupt {
+        checkpoint: Some(a.checkpoint),
+        id: a.id,
+        kind: Some("approval".into()),
+        value: value.to_string(),
+        preview: None,
+        answer_schema: None,
+        digest: Some(a.digest),
+    })
 }

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::commands::parse_decision;
+use super::outcome::Place;
 use super::tables::{self, Approval, MessageRow, Problem, RunRow, StoredCall, Thread};
 use super::{ids, tools};
 use crate::agents::providers::{Finish, ModelReply, RawCall};
@@ -17,7 +18,7 @@ pub const MAX_CALLS: usize = 16;
 /// Where a run stands, as read from the tables.
 pub enum Situation {
     /// Ended, or waiting for a person, with the id of the conversation; or gone.
-    Over(Option<String>),
+    Over(Option<Place>),
     Cancelled,
     Model(Box<At>),
     /// The calls of its last assistant message that have no result yet.
@@ -63,7 +64,7 @@ pub fn situation(c: &Connection, run: &str) -> anyhow::Result<Situation> {
         return Ok(Situation::Cancelled);
     }
     if run.ended() || run.status == RunStatus::Interrupted {
-        return Ok(Situation::Over(Some(tables::thread_by_key(c, run.thread)?.id)));
+        return Ok(Situation::Over(Some(Place::of(tables::thread_by_key(c, run.thread)?))));
     }
     let (_, open) = last_calls(c, &run)?;
     let at = Box::new(At { thread: tables::thread_by_key(c, run.thread)?, run });

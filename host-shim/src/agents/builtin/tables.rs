@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids;
-use crate::agents::runs::{Question, Run, RunStatus};
+use crate::agents::runs::{Failure, Question, Run, RunStatus};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -88,8 +88,9 @@ impl RunRow {
         matches!(self.status, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled)
     }
 
-    pub fn public(self, thread: &str) -> Run {
-        Run { id: self.id, thread: thread.to_owned(), status: self.status, error: self.error }
+    pub fn public(self) -> Run {
+        let failure = self.error.map(|text| Failure { code: "failed".into(), text });
+        Run { failure, ..Run::new(self.id, self.status) }
     }
 }
 
@@ -126,6 +127,8 @@ fn status_word(status: RunStatus) -> &'static str {
         RunStatus::Succeeded => "succeeded",
         RunStatus::Failed => "failed",
         RunStatus::Cancelled => "cancelled",
+        RunStatus::Suspended => "suspended",
+        RunStatus::Outside => "outside",
     }
 }
 
@@ -393,10 +396,10 @@ pub fn sizes_from(c: &Connection, thread: i64, from: i64, limit: u32) -> Sql<Vec
     .collect()
 }
 
-/// Sizes of messages with a number above `after`, newest first, until `take`
-/// says false.
-pub fn sizes_back(c: &Connection, thread: i64, after: i64, mut take: impl FnMut(&Size) -> bool) -> Sql<()> {
-    let sql = format!("SELECT {SIZE} FROM agent_messages WHERE thread = ? AND number > ? ORDER BY number DESC");
+/// Sizes of messages with a number above `after`, in order, until `take` says
+/// false.
+pub fn sizes(c: &Connection, thread: i64, after: i64, mut take: impl FnMut(&Size) -> bool) -> Sql<()> {
+    let sql = format!("SELECT {SIZE} FROM agent_messages WHERE thread = ? AND number > ? ORDER BY number");
     let mut statement = c.prepare_cached(&sql)?;
     let mut rows = statement.query(params![thread, after])?;
     while let Some(row) = rows.next()? {
@@ -405,23 +408,6 @@ pub fn sizes_back(c: &Connection, thread: i64, after: i64, mut take: impl FnMut(
         }
     }
     Ok(())
-}
-
-/// The first human message between two numbers, which are not looked at.
-pub fn human_between(c: &Connection, thread: i64, after: i64, before: i64) -> Sql<Option<i64>> {
-    c.prepare_cached(
-        "SELECT number FROM agent_messages WHERE thread = ? AND number > ? AND number < ? AND role = 'human'
-         ORDER BY number LIMIT 1",
-    )?
-    .query_row([thread, after, before], |row| row.get(0))
-    .optional()
-}
-
-/// The id of the newest message.
-pub fn newest_id(c: &Connection, thread: i64) -> Sql<Option<String>> {
-    c.prepare_cached("SELECT id FROM agent_messages WHERE thread = ? ORDER BY number DESC LIMIT 1")?
-        .query_row([thread], |row| row.get(0))
-        .optional()
 }
 
 /// Messages with a number below `before`, newest first, until `take` says

@@ -20,7 +20,18 @@ const MAX_OPTIONS: usize = 10;
 const MAX_OPTION: usize = 400;
 
 fn def(name: &str, description: &str, input_schema: Value) -> ToolDef {
-    ToolDef { name: name.into(), description: description.into(), input_schema }
+    let read_only = matches!(name, "read_file" | "list_files");
+    ToolDef {
+        name: name.into(),
+        title: name.replace('_', " "),
+        description: description.into(),
+        input_schema,
+        output_schema: None,
+        read_only,
+        idempotent: name != CLARIFY,
+        destructive: name == "write_file",
+        command: name.into(),
+    }
 }
 
 /// The tools that every host has.

@@ -117,7 +117,14 @@ impl BuiltinAgents {
         };
         let key = format!("{}{}", tables::DIRECT, post.message_id);
         let provenance = serde_json::json!({"kind": "person", "user": user}).to_string();
-        let input = Input { message_id: post.message_id, text: post.text, answers: None, provenance };
+        let input = Input {
+            message_id: post.message_id,
+            text: post.text,
+            context: String::new(),
+            answers: None,
+            provenance,
+            trace: None,
+        };
         let run = self.start(user, &thread, &input, &key, true).await?;
         Ok(Posted { thread, run: run.id })
     }

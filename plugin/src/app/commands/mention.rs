@@ -172,7 +172,7 @@ fn load<'d, 'h>(db: &'d Db<'h>, ctx: Ctx<'d>, pick: &Pick) -> Result<(TeamTx<'d,
 /// Whether the capability reaches a conversation. One without any state yet
 /// is reached; no answer is no permission.
 fn authorise(runs: &dyn Runs, thread: &str, field: &str) -> Result<()> {
-    match runs.state(thread, None) {
+    match runs.state(thread, None, None) {
         Ok(_) | Err(RunError::NotFound(_)) => Ok(()),
         Err(RunError::Denied(_) | RunError::Rejected(_)) => {
             Err(Error::denied("denied", "The host denies a conversation of this mention; nothing was sent.").at(field))

@@ -10,6 +10,7 @@ pub mod import_team;
 pub mod list;
 pub mod mention;
 pub mod open;
+pub mod operator;
 pub mod publish_state;
 pub mod read_context;
 pub mod read_result;

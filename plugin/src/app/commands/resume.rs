@@ -126,7 +126,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
     if let Phase::Waiting { wait, .. } = &job.phase
         && !job.answers.iter().any(|(given, _)| *given == request_id)
     {
-        match runs.state(&job.thread, None) {
+        match runs.state(&job.thread, None, None) {
             Ok(state) if !observe::still_open(wait, &state) => return Err(changed()),
             Err(RunError::Denied(_)) => {
                 return Err(Error::denied(
@@ -194,7 +194,7 @@ fn open_interrupts(runs: &dyn Runs, job: &Job) -> Result<Option<Vec<OpenInterrup
     if !open.is_empty() {
         return Ok(None);
     }
-    match runs.state(&job.thread, None) {
+    match runs.state(&job.thread, None, None) {
         Ok(state) if state.interrupts.is_empty() => Err(changed()),
         Ok(state) => observe::open_interrupts(&state)
             .map(Some)

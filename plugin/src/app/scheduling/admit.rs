@@ -40,7 +40,7 @@ enum Attempted {
 pub fn admit(s: &TeamStep, planned: &Admission) -> Result<bool> {
     let timed = Timed::new(s.host, s.runs);
     let s = &TeamStep { runs: &timed, ..*s };
-    let seen = connection::agent_is_back(s, planned, s.runs.state(&planned.thread, None))?;
+    let seen = connection::agent_is_back(s, planned, s.runs.state(&planned.thread, None, None))?;
     let seen = leftovers::end(s, planned, seen)?;
     let now = s.host.now_ms();
     let tried = transact(s.host, &s.lock(), |db| {

@@ -26,7 +26,7 @@ pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Re
         Ok(heads.collect::<Result<Vec<_>>>()?.into_iter().flatten().filter(unnamed).collect())
     })?;
     for job in waiting {
-        let Ok(state) = runs.state(&job.thread, None) else { continue };
+        let Ok(state) = runs.state(&job.thread, None, None) else { continue };
         let Ok(open) = observe::open_interrupts(&state) else { continue };
         if open.is_empty() {
             continue;

@@ -36,7 +36,7 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     })?;
     let mut gone = Vec::new();
     for member in &record.members {
-        let made = runs.create_thread(&member.thread, &member.agent, &title(&record, member));
+        let made = runs.create_thread(&member.thread, &member.agent, &title(&record, member), team);
         let Err(error) = made else { continue };
         let refusal = refuse(&error, &member.name, &member.agent);
         if ready && matches!(error, RunError::Rejected(_)) {
@@ -92,7 +92,7 @@ pub fn agent_is_back(s: &TeamStep, planned: &Admission, seen: State) -> Result<S
         Ok(member.map(|member| (member.agent.clone(), title(&team.team, member))))
     })?;
     let Some((agent, title)) = member else { return Ok(seen) };
-    match s.runs.create_thread(&planned.thread, &agent, &title) {
+    match s.runs.create_thread(&planned.thread, &agent, &title, s.team) {
         Ok(()) => Ok(seen),
         Err(error) => Ok(Err(error)),
     }
@@ -133,7 +133,7 @@ fn refuse(error: &RunError, member: &str, agent: &str) -> Error {
             "denied",
             format!("The host denies the conversation of {member}: {why}. Resolve it, then reconnect."),
         ),
-        RunError::Rejected(why) | RunError::NotFound(why) => Error::conflict(
+        RunError::Rejected(why) | RunError::Unsupported(why) | RunError::NotFound(why) => Error::conflict(
             "agent_rejected",
             format!(
                 "The host cannot give {member} the agent \"{agent}\": {why}. Add the agent again, or make another team."

@@ -105,7 +105,7 @@ pub fn sends_again(job: &Job) -> bool {
 pub fn go_on(s: &TeamStep, job: &Job, frozen: Option<&Frozen>) -> Result<Option<Observation>> {
     let Some(mark) = Mark::of(job) else { return Ok(None) };
     let unread = |run: &str, status| {
-        let run = Run { id: run.into(), status, error: None };
+        let run = Run { id: run.into(), status, error: None, cut: false };
         Ok(Some(observe::look(s.runs, job, &run)))
     };
     match (mark, &job.phase, frozen) {

@@ -51,7 +51,7 @@ pub fn end(s: &TeamStep, planned: &Admission, seen: State) -> Result<State> {
         let ended = s.runs.cancel(thread, &run);
         s.host.log(Level::Info, &format!("run {run} of an ended job is withdrawn from its conversation: {ended:?}"));
     }
-    let seen = s.runs.state(thread, None);
+    let seen = s.runs.state(thread, None, None);
     if seen.as_ref().is_ok_and(quiet) {
         forget(s, thread, &settled)?;
     }

@@ -1,5 +1,7 @@
 //! What the host says of one job, and what that means for it.
 
+use crate::app::shared::turn::Turn;
+use crate::app::shared::turn::read_turn;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,7 +11,7 @@ use super::finish::Ending;
 use crate::domain::error::Error;
 use crate::domain::job::{Answer, Answered, Failure, OpenInterrupt, Phase, Wait};
 use crate::domain::{asked, limits, text};
-use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Role, Run, RunError, RunStatus, Runs, ThreadState};
+use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Run, RunError, RunStatus, Runs, ThreadState};
 use crate::store::records::{Frozen, FrozenInput, Job};
 
 /// One observation of the host.
@@ -93,6 +95,7 @@ pub fn send(runs: &dyn Runs, job: &Job, frozen: &Frozen, attempt: Attempt) -> Ob
             let input = Input {
                 message_id: id.clone(),
                 text: text.clone(),
+                context: String::new(),
                 answers: answers.clone(),
                 provenance: provenance.clone(),
             };
@@ -148,7 +151,7 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
 /// answered again. Else see [`answered_elsewhere`].
 fn answer_refused(runs: &dyn Runs, job: &Job, error: &RunError) -> Observation {
     let Some(answer) = &job.answer else { return not_admitted(job, error) };
-    match runs.state(&job.thread, None) {
+    match runs.state(&job.thread, None, None) {
         Ok(state) if !still_open(&answer.wait, &state) => answered_elsewhere(runs, job, &state, &say(error)),
         Ok(_) if matches!(error, RunError::Rejected(_)) => {
             Observation::Refused { message: format!("The host refused the last answer: {}. Answer again.", say(error)) }
@@ -274,7 +277,7 @@ pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> KeyLookup {
 /// Asks the host about a job that is under way, or that waits for an answer.
 pub fn ask(runs: &dyn Runs, job: &Job) -> Observation {
     match &job.phase {
-        Phase::Waiting { run, wait } => match runs.state(&job.thread, None) {
+        Phase::Waiting { run, wait } => match runs.state(&job.thread, None, None) {
             Ok(state) if !still_open(wait, &state) => match runs.get(&job.thread, run) {
                 // Somebody has ended it in the conversation: no answer can come.
                 Ok(found) if found.status == RunStatus::Cancelled => look(runs, job, &found),
@@ -378,7 +381,7 @@ pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Observation {
         ending: Ending::Failed(Failure { code: code.into(), message }),
     };
     match run.status {
-        RunStatus::Pending | RunStatus::Running => match &job.phase {
+        RunStatus::Pending | RunStatus::Running | RunStatus::Suspended | RunStatus::Outside => match &job.phase {
             Phase::Running { run: known } if *known == run.id => Observation::Nothing,
             _ => Observation::Started { run: run.id.clone() },
         },
@@ -392,8 +395,8 @@ pub fn look(runs: &dyn Runs, job: &Job, run: &Run) -> Observation {
             let message = job.message.as_deref().unwrap_or("");
             // The message's own run: an answered interrupt continues in another.
             let stamp = job.message_run.as_deref().unwrap_or(&run.id);
-            match runs.state(&job.thread, Some((message, Some(stamp)))) {
-                Ok(state) => read_turn(run, &state),
+            match read_turn(runs, &job.thread, (message, Some(stamp))) {
+                Ok(turn) => judge(run, &turn),
                 Err(RunError::NotFound(why)) => failed(
                     "not_attributable",
                     format!("The conversation is gone: {why}. Inspect it before you rely on anything."),
@@ -414,22 +417,23 @@ pub fn still_open(wait: &Wait, state: &ThreadState) -> bool {
     }
 }
 
-/// Reads a job's result from the turn that begins with its own message. An
-/// answer is the job's only if that message is there and no other human
-/// message follows it.
-fn read_turn(ended: &Run, state: &ThreadState) -> Observation {
+/// A job's result, from the turn that begins with its own message. An answer is
+/// the job's only if that message is there and no other human message follows
+/// it.
+fn judge(ended: &Run, turn: &Turn) -> Observation {
+    let state = &turn.end;
     let run = ended.id.as_str();
     let failed = |code: &str, message: &str| Observation::Ended {
         run: run.into(),
         ending: Ending::Failed(Failure { code: code.into(), message: message.into() }),
     };
-    if !state.found {
+    if !turn.found {
         return failed(
             "not_attributable",
             "The request's own message is no longer in the conversation, so no answer can be attributed to it. Inspect the conversation.",
         );
     }
-    if state.messages.iter().skip(1).any(|m| m.role == Role::Human) {
+    if turn.interrupted {
         return failed(
             "not_attributable",
             "Another human message followed the request, so the answer cannot be attributed to it. Inspect the conversation.",
@@ -441,7 +445,7 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Observation {
             Err(failure) => Observation::Ended { run: run.into(), ending: Ending::Failed(failure) },
         };
     }
-    let question = state.messages.iter().rev().find_map(|m| m.question.as_ref()).filter(|q| !q.answered);
+    let question = turn.question.as_ref().filter(|q| !q.answered);
     if let Some(q) = question.or(state.open_question.as_ref()) {
         if let Some(failure) = asked::unanswerable([q.id.as_str()].into_iter()) {
             return Observation::Ended { run: run.into(), ending: Ending::Failed(failure) };
@@ -454,15 +458,15 @@ fn read_turn(ended: &Run, state: &ThreadState) -> Observation {
             "The run stopped at an interrupt that is not open any more: it was answered in the conversation itself. Inspect the conversation.",
         );
     }
-    let answer = state.messages.iter().rev().find(|m| m.role == Role::Assistant).map(|m| text::trim(&m.text));
-    match answer {
+    let cut = ended.cut || turn.answer.as_ref().is_some_and(|m| m.shortened);
+    match turn.answer.as_ref().map(|m| text::trim(&m.text)) {
         Some(answer) if !answer.is_empty() => Observation::Ended {
             run: run.into(),
             ending: Ending::Completed {
                 run: run.into(),
                 answer: Answered {
                     text: text::cut(answer, limits::ANSWER_BYTES).to_string(),
-                    truncated: answer.len() > limits::ANSWER_BYTES,
+                    truncated: cut || answer.len() > limits::ANSWER_BYTES,
                 },
             },
         },
@@ -501,6 +505,7 @@ pub fn say(error: &RunError) -> String {
         | RunError::Busy(why)
         | RunError::Rejected(why)
         | RunError::Unavailable(why)
+        | RunError::Unsupported(why)
         | RunError::Other(why) => why.as_str(),
         RunError::KeyConflict => "the key was used with another input",
         RunError::TimedOut => "no answer in time",

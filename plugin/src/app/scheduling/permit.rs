@@ -19,7 +19,7 @@ pub struct Permit {
     pub full: bool,
     /// Teams (owner, id) for whose turn nobody waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resting: Vec<(String, String)>,
+    pub backing_off: Vec<(String, String)>,
 }
 
 /// A job that may try to start.

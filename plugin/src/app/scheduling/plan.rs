@@ -15,9 +15,10 @@ use crate::host::{Host, Level};
 use crate::store::records::{Head, Need, Slot, Work};
 use crate::store::{Db, keys, parse, read, readable};
 
-/// A run that the host saw ending.
+/// A run that the host saw ending, stopping or continuing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedRun {
+pub struct Moved {
+    pub owner: String,
     pub thread: String,
     pub run: String,
 }
@@ -41,9 +42,9 @@ pub struct Plan {
 /// the slots and the round; its cost does not depend on finished history. A
 /// record that cannot be read is left out and logged: it stops its own team
 /// and no other.
-/// `resting`: teams (owner, id) that can take no step now; they are offered no
+/// `backing_off`: teams (owner, id) that can take no step now; they are offered no
 /// slot, and no owner waits for a turn that they cannot take.
-pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String, String)]) -> Result<Plan> {
+pub fn plan(host: &dyn Host, moved: &[Moved], sweep: bool, backing_off: &[(String, String)]) -> Result<Plan> {
     let settings = settings(host)?;
     let now = host.now_ms();
     read(host, |db| {
@@ -54,7 +55,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
             connected.entry(team).or_insert_with_key(|(owner, team)| host.lookup(owner, team).is_some());
         }
         let due = |head: &&HeadWork| connected[&(head.owner.clone(), head.work.team.clone())];
-        let Due { candidates, looks, mut next } = Due::of(heads.iter().filter(due), ended, sweep, resting, now);
+        let Due { candidates, looks, mut next } = Due::of(heads.iter().filter(due), moved, sweep, backing_off, now);
         let mut permits: BTreeMap<(String, String), Permit> = BTreeMap::new();
         for look in looks {
             permits.entry(look.team).or_default().collect.push(look.job);
@@ -79,7 +80,7 @@ pub fn plan(host: &dyn Host, ended: &[EndedRun], sweep: bool, resting: &[(String
         for ((owner, team), mut permit) in permits {
             permit.round.clone_from(&round);
             permit.full = full;
-            permit.resting = resting.to_vec();
+            permit.backing_off = backing_off.to_vec();
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(PlannedStep { owner, team, permit });
         }
@@ -106,22 +107,23 @@ struct Due {
 impl Due {
     fn of<'h>(
         heads: impl Iterator<Item = &'h HeadWork>,
-        ended: &[EndedRun],
+        moved: &[Moved],
         sweep: bool,
-        resting: &[(String, String)],
+        backing_off: &[(String, String)],
         now: u64,
     ) -> Self {
         let mut found = Self { candidates: Vec::new(), looks: Vec::new(), next: now + limits::SWEEP_MS };
         for HeadWork { owner, thread, work, .. } in heads {
             let team = (owner.clone(), work.team.clone());
             // Whatever ended in this conversation may be what the job waits for.
-            let touched = ended.iter().any(|e| e.thread == *thread || Some(&e.run) == work.run.as_ref());
+            let touched =
+                moved.iter().any(|m| m.owner == *owner && (m.thread == *thread || Some(&m.run) == work.run.as_ref()));
             let due = touched || work.next_at <= now;
             if !due {
                 found.next = found.next.min(work.next_at);
             }
             match work.need {
-                Need::Slot if due && resting.contains(&team) => {}
+                Need::Slot if due && backing_off.contains(&team) => {}
                 Need::Slot if due => found.candidates.push(Candidate {
                     owner: owner.clone(),
                     team: work.team.clone(),
@@ -218,7 +220,7 @@ impl Slots {
 
     /// A slot for a job: the first free one from a place that the job itself
     /// gives. So two plans in a row, of which the second was made before the
-    /// steps of the first have ended, want different slots for different jobs.
+    /// steps of the first have moved, want different slots for different jobs.
     fn take(&mut self, chosen: &Candidate) -> Option<u32> {
         if self.free.is_empty() {
             return (!self.freeing.is_empty()).then(|| self.freeing.remove(0));

@@ -11,7 +11,7 @@ impl TeamStep<'_> {
     /// A person wants it sent once more. What the earlier attempt may have left
     /// in the conversation, a run or a question, is not talked over.
     pub fn insist(&self, job: &Job, frozen: &Frozen) -> Result<Observation> {
-        match readiness::ready(&self.runs.state(&job.thread, None), job) {
+        match readiness::ready(&self.runs.state(&job.thread, None, None), job) {
             Readiness::Hold { code, message, disconnect } => Ok(Observation::Later { code, message, disconnect }),
             Readiness::Yes if self.insist_once(job)? => Ok(observe::send(self.runs, job, frozen, Attempt::Again)),
             // It may well be this answer that was admitted before.

@@ -20,12 +20,12 @@ pub struct Turn {
 /// and those who have joined it since. Whoever has nothing to start drops out;
 /// whoever rests keeps its place, and nobody waits for it.
 pub fn round(db: &Db, s: &TeamStep) -> Result<Vec<Turn>> {
-    let (planned, resting) = (&s.permit.round, &s.permit.resting);
+    let (planned, backing_off) = (&s.permit.round, &s.permit.backing_off);
     let stored: Vec<String> = readable(db.get(keys::ROUND))?.flatten().unwrap_or_default();
     let mut round: Vec<Turn> = Vec::with_capacity(stored.len());
     for owner in stored {
-        let ready = planned.contains(&owner) || heads::asks(db, s.host, &owner, resting)?;
-        let rests = || resting.iter().any(|(o, _)| *o == owner);
+        let ready = planned.contains(&owner) || heads::asks(db, s.host, &owner, backing_off)?;
+        let rests = || backing_off.iter().any(|(o, _)| *o == owner);
         if ready || (rests() && heads::asks(db, s.host, &owner, &[])?) {
             round.push(Turn { owner, ready });
         }

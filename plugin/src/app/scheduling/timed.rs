@@ -87,8 +87,8 @@ impl Runs for Timed<'_> {
         self.runs.bind(owner, team)
     }
 
-    fn create_thread(&self, id: &str, agent: &str, title: &str) -> Reply<()> {
-        self.ask(|runs| runs.create_thread(id, agent, title))
+    fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Reply<()> {
+        self.ask(|runs| runs.create_thread(id, agent, title, group))
     }
 
     fn start(&self, thread: &str, input: &Input, key: &str) -> Reply<Run> {
@@ -107,8 +107,8 @@ impl Runs for Timed<'_> {
         self.named(self.ask(|runs| runs.get(thread, run)))
     }
 
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Reply<ThreadState> {
-        self.ask(|runs| runs.state(thread, since))
+    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>, after: Option<&str>) -> Reply<ThreadState> {
+        self.ask(|runs| runs.state(thread, since, after))
     }
 
     fn cancel(&self, thread: &str, run: &str) -> Reply<Cancellation> {

@@ -1,13 +1,14 @@
 //! Who makes a tool call: the member from whose conversation it comes, and the
 //! job that this conversation's turn executes.
 
+use crate::app::shared::turn::read_turn;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::app::Ctx;
 use crate::domain::error::{Error, Result};
 use crate::domain::job::Phase;
-use crate::host::{Role, RunError, RunStatus, Runs};
+use crate::host::{RunError, RunStatus, Runs};
 use crate::store::records::{Job, Member, Outlived, Work};
 use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, transact};
 
@@ -132,13 +133,20 @@ pub fn look_up(ctx: Ctx) -> Result<()> {
 /// Whether this run began with this message, or has ended.
 fn is_its_own(runs: &dyn Runs, thread: &str, run: &str, message: Option<&str>) -> core::result::Result<bool, RunError> {
     match runs.get(thread, run) {
-        Ok(known) if !matches!(known.status, RunStatus::Pending | RunStatus::Running) => return Ok(true),
+        Ok(known)
+            if matches!(
+                known.status,
+                RunStatus::Interrupted | RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled
+            ) =>
+        {
+            return Ok(true);
+        }
         Ok(_) | Err(RunError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
     let Some(message) = message else { return Ok(false) };
-    match runs.state(thread, Some((message, None))) {
-        Ok(state) => Ok(state.found && !state.messages.iter().skip(1).any(|m| m.role == Role::Human)),
+    match read_turn(runs, thread, (message, None)) {
+        Ok(turn) => Ok(turn.found && !turn.interrupted),
         Err(RunError::NotFound(_)) => Ok(false),
         Err(error) => Err(error),
     }

@@ -73,10 +73,10 @@ pub fn head(db: &Db, owner: &str, team: &str, job: &Job) -> Result<Option<Work>>
 
 /// Whether an owner has a job that could start now, in a team that does not
 /// rest.
-pub fn asks(db: &Db, host: &dyn Host, owner: &str, resting: &[(String, String)]) -> Result<bool> {
+pub fn asks(db: &Db, host: &dyn Host, owner: &str, backing_off: &[(String, String)]) -> Result<bool> {
     let now = host.now_ms();
     let heads = heads(db, &keys::work_owner(owner))?;
-    let rests = |team: &str| resting.iter().any(|(o, t)| o == owner && t == team);
+    let rests = |team: &str| backing_off.iter().any(|(o, t)| o == owner && t == team);
     let due = |work: &Work| work.need == Need::Slot && work.next_at <= now && !rests(&work.team);
     Ok(heads.list.iter().any(|h| due(&h.work) && host.lookup(owner, &h.work.team).is_some()))
 }

@@ -15,5 +15,6 @@ pub mod public_state;
 pub mod settling;
 pub mod team_arg;
 pub mod team_context;
+pub mod turn;
 pub mod view;
 pub mod write_off;

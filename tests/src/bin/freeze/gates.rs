@@ -116,8 +116,8 @@ impl Gated {
 
 #[async_trait]
 impl AgentRuns for Gated {
-    async fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
-        self.gates.pass(Call::Create, title, self.runs.create_thread(id, agent, title)).await
+    async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
+        self.gates.pass(Call::Create, title, self.runs.create_thread(id, agent, title, "group")).await
     }
     async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         self.gates.pass(Call::Start, thread, self.runs.start(thread, input, key)).await
@@ -131,8 +131,8 @@ impl AgentRuns for Gated {
     async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
         self.gates.pass(Call::Get, thread, self.runs.get(thread, run)).await
     }
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
-        self.runs.state(thread, since).await
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
+        self.runs.state(thread, since, after).await
     }
     async fn cancel(&self, thread: &str, run: &str) -> Result<Cancellation, RunError> {
         let accepts = self.gates.find(Call::Cancel, thread).is_some_and(|gate| matches!(gate.then, Then::Accepted));

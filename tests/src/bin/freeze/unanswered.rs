@@ -83,7 +83,7 @@ struct Tools {
 #[async_trait]
 impl ToolHost for Tools {
     async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
-        self.plugin.tools().await
+        self.plugin.tools("full").await
     }
     async fn call(&self, caller: Caller, name: &str, arguments: &str) -> Result<String, CallError> {
         let agents = self.agents.get().and_then(std::sync::Weak::upgrade);

@@ -5,10 +5,12 @@
 //! ```text
 //! cargo verify                    what every change must pass
 //! cargo verify --long             that, thousands of seeds, the measurements and all mutations
+//! cargo verify --contract         writes docs/contract.md anew from wit/
 //! cargo verify --mutations        the mutations alone; of these names: --mutations slot round
 //! cargo verify --mutations -- --from 5000      arguments after -- are given to the simulation
 //! ```
 
+mod contract;
 mod licences;
 mod mutations;
 mod rules;
@@ -50,6 +52,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("phrases", tree::phrases),
     ("links", tree::linked),
     ("rules", rules::check),
+    ("contract", contract::check),
     ("licences", licences::check),
     ("clippy of the workspace", clippy),
     ("clippy of the component", clippy_component),
@@ -70,11 +73,13 @@ const SEEDS: &str = "3000";
 enum Asked {
     Checks { long: bool },
     Mutations(mutations::Choice),
+    Contract,
 }
 
 fn asked(arguments: &[String]) -> Result<Asked, String> {
     match arguments {
         [] => Ok(Asked::Checks { long: false }),
+        [contract] if contract == "--contract" => Ok(Asked::Contract),
         [long] if long == "--long" => Ok(Asked::Checks { long: true }),
         [mutations, rest @ ..] if mutations == "--mutations" => {
             let (names, arguments) = match rest.iter().position(|argument| argument == "--") {
@@ -84,7 +89,7 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
             Ok(Asked::Mutations(mutations::Choice { names: names.to_vec(), arguments: arguments.to_vec() }))
         }
         _ => {
-            Err("cargo verify takes --long, or --mutations [NAME…] [-- ARGUMENTS OF THE SIMULATION], or nothing".into())
+            Err("cargo verify takes --long, --contract, or --mutations [NAME…] [-- ARGUMENTS OF THE SIMULATION], or nothing".into())
         }
     }
 }
@@ -108,6 +113,7 @@ fn main() -> ExitCode {
             CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Chosen)).collect()
         }
         Asked::Mutations(choice) => vec![("mutations", Box::new(chosen(choice)))],
+        Asked::Contract => vec![("contract", Box::new(contract::write))],
     };
     let mut rows: Vec<(&str, Result<Count>, Duration)> = Vec::new();
     for (name, check) in checks {

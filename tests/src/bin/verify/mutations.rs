@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{Count, cargo, seconds};
 
 /// Steps after which a mutation counts as not caught.
-const BUDGET: u64 = 400_000;
+const BUDGET: u64 = 800_000;
 /// Steps of the tree as it is, which must be clean.
 const CLEAN: u64 = 100_000;
 /// Of a hundred mutations so many must be caught.

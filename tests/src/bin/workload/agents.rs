@@ -15,6 +15,8 @@ use tokio::sync::broadcast;
 /// All agents of the workload. Clones are the same agents.
 #[derive(Clone)]
 pub struct Agents {
+    /// For whom runs are started.
+    owner: String,
     inner: Arc<Mutex<Inner>>,
     /// Announces ends to a worker, if one listens.
     announce: broadcast::Sender<EndedRun>,
@@ -27,11 +29,17 @@ struct Inner {
     /// Runs stop at an interrupt.
     interrupt: bool,
     threads: HashMap<String, Thread>,
-    runs: HashMap<String, Run>,
+    runs: HashMap<String, Started>,
     running: Vec<String>,
     ended: Vec<EndedRun>,
     /// When each run was started and ended, in order, where that is asked for.
     journal: Option<Vec<Mark>>,
+}
+
+struct Started {
+    run: Run,
+    owner: String,
+    thread: String,
 }
 
 #[derive(Default)]
@@ -60,7 +68,7 @@ impl Agents {
             ended: Vec::new(),
             journal: None,
         };
-        Self { inner: Arc::new(Mutex::new(inner)), announce: broadcast::channel(4096).0 }
+        Self { owner: String::new(), inner: Arc::new(Mutex::new(inner)), announce: broadcast::channel(4096).0 }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -69,7 +77,12 @@ impl Agents {
 
     /// What a user may do with them.
     pub fn capability(&self, owner: &str) -> Capability {
-        Capability { owner: owner.into(), runs: Arc::new(self.clone()) }
+        Capability { owner: owner.into(), runs: Arc::new(self.of(owner)) }
+    }
+
+    /// The same agents, for a user.
+    pub fn of(&self, owner: &str) -> Self {
+        Self { owner: owner.into(), ..self.clone() }
     }
 
     pub fn subscribe(&self) -> broadcast::Receiver<EndedRun> {
@@ -131,48 +144,44 @@ impl Inner {
 
     fn end(&mut self, run: &str, announce: &broadcast::Sender<EndedRun>) {
         let Some(record) = self.runs.get_mut(run) else { return };
-        let name = record.thread.clone();
+        let (owner, name) = (record.owner.clone(), record.thread.clone());
+        let record = &mut record.run;
         let thread = self.threads.entry(name.clone()).or_default();
         if self.interrupt {
             record.status = RunStatus::Interrupted;
             thread.interrupts.push(Interrupt {
-                checkpoint: None,
                 id: format!("i-{run}"),
                 value: r#"{"tool":"write_file"}"#.into(),
+                ..Interrupt::default()
             });
         } else {
             record.status = RunStatus::Succeeded;
-            thread.messages.push(Message {
-                id: format!("a-{run}"),
-                role: Role::Assistant,
-                text: self.answer.clone(),
-                run: Some(run.into()),
-                question: None,
-            });
+            let answer = Message::new(format!("a-{run}"), Role::Assistant, self.answer.clone());
+            thread.messages.push(Message { run: Some(run.into()), ..answer });
         }
         self.mark(&name, true);
-        let ended = EndedRun { thread: name, run: run.into() };
+        let ended = EndedRun { owner, thread: name, run: run.into() };
         // Nobody may be listening.
         let _ = announce.send(ended.clone());
         self.ended.push(ended);
     }
 
-    fn begin(&mut self, thread: &str, key: &str, announce: &broadcast::Sender<EndedRun>) -> Run {
-        let run = Run { id: key.into(), thread: thread.into(), status: RunStatus::Running, error: None };
-        self.runs.insert(key.into(), run);
+    fn begin(&mut self, owner: &str, thread: &str, key: &str, announce: &broadcast::Sender<EndedRun>) -> Run {
+        let run = Run::new(key, RunStatus::Running);
+        self.runs.insert(key.into(), Started { run, owner: owner.into(), thread: thread.into() });
         self.mark(thread, false);
         if self.delay {
             self.running.push(key.into());
         } else {
             self.end(key, announce);
         }
-        self.runs[key].clone()
+        self.runs[key].run.clone()
     }
 }
 
 #[async_trait]
 impl AgentRuns for Agents {
-    async fn create_thread(&self, id: &str, _agent: &str, _title: &str) -> Result<(), RunError> {
+    async fn create_thread(&self, id: &str, _agent: &str, _title: &str, _group: &str) -> Result<(), RunError> {
         self.inner().threads.entry(id.into()).or_default();
         Ok(())
     }
@@ -180,40 +189,46 @@ impl AgentRuns for Agents {
     async fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
         let mut inner = self.inner();
         if let Some(run) = inner.runs.get(key) {
-            return Ok(run.clone());
+            return Ok(run.run.clone());
         }
-        let message = Message {
-            id: input.message_id.clone(),
-            role: Role::Human,
-            text: input.text.clone(),
-            run: None,
-            question: None,
-        };
+        let message = Message::new(input.message_id.clone(), Role::Human, input.text.clone());
         inner.threads.entry(thread.into()).or_default().messages.push(message);
-        Ok(inner.begin(thread, key, &self.announce))
+        Ok(inner.begin(&self.owner, thread, key, &self.announce))
     }
 
     async fn resume(&self, thread: &str, _answers: &[InterruptAnswer], key: &str) -> Result<Run, RunError> {
         let mut inner = self.inner();
         if let Some(run) = inner.runs.get(key) {
-            return Ok(run.clone());
+            return Ok(run.run.clone());
         }
         inner.threads.entry(thread.into()).or_default().interrupts.clear();
-        Ok(inner.begin(thread, key, &self.announce))
+        Ok(inner.begin(&self.owner, thread, key, &self.announce))
     }
 
     async fn find(&self, _thread: &str, key: &str) -> Result<Run, RunError> {
-        self.inner().runs.get(key).cloned().ok_or_else(|| RunError::NotFound("no run has this key".into()))
+        self.inner()
+            .runs
+            .get(key)
+            .map(|known| known.run.clone())
+            .ok_or_else(|| RunError::NotFound("no run has this key".into()))
     }
 
     async fn get(&self, _thread: &str, run: &str) -> Result<Run, RunError> {
-        self.inner().runs.get(run).cloned().ok_or_else(|| RunError::NotFound("no such run".into()))
+        self.inner()
+            .runs
+            .get(run)
+            .map(|known| known.run.clone())
+            .ok_or_else(|| RunError::NotFound("no such run".into()))
     }
 
-    async fn state(&self, thread: &str, since: Option<&Marker>) -> Result<ThreadState, RunError> {
+    async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
         let inner = self.inner();
         let found = inner.threads.get(thread).ok_or_else(|| RunError::NotFound("no such conversation".into()))?;
-        let from = since.and_then(|m| found.messages.iter().rposition(|message| message.id == m.message_id));
+        let place = |id: &str| found.messages.iter().rposition(|message| message.id == id);
+        let from = match after {
+            Some(after) => place(after).map(|at| at + 1),
+            None => since.and_then(|m| place(&m.message_id)),
+        };
         Ok(ThreadState {
             found: from.is_some(),
             messages: from.map(|n| found.messages[n..].to_vec()).unwrap_or_default(),
@@ -227,7 +242,7 @@ impl AgentRuns for Agents {
         let mut inner = self.inner();
         inner.running.retain(|r| r != run);
         let found = inner.runs.get_mut(run).ok_or_else(|| RunError::NotFound("no such run".into()))?;
-        found.status = RunStatus::Cancelled;
+        found.run.status = RunStatus::Cancelled;
         Ok(Cancellation::Stopped)
     }
 }

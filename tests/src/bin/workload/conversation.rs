@@ -54,7 +54,7 @@ pub async fn conversation() -> Result<()> {
     agents.recover().await?;
     let mut ended = agents.ended();
     let runs = agents.capability("owner").runs;
-    runs.create_thread("thread", "a", "Long").await?;
+    runs.create_thread("thread", "a", "Long", "group").await?;
     let (mut early, mut late) = (Cell::new("turns 51 to 150 of 2 KB"), Cell::new("turns 1,901 to 2,000 of 2 KB"));
     for n in 0..TURNS {
         let input = Input {
@@ -62,6 +62,7 @@ pub async fn conversation() -> Result<()> {
             text: text(BYTES / 2, &format!("turn {n}")),
             answers: None,
             provenance: "{}".into(),
+            ..Input::default()
         };
         let turn = async {
             runs.start("thread", &input, &format!("key-{n}")).await?;

@@ -194,7 +194,7 @@ impl worker::Team for Counted {
         self.plugin.plan(ended, sweep, resting).await
     }
 
-    async fn advance(&self, team: &TeamRef, permit: &str) -> Result<bool, CallError> {
+    async fn advance(&self, team: &TeamRef, permit: &[u8]) -> Result<bool, CallError> {
         self.steps.fetch_add(1, Ordering::Relaxed);
         let changed = self.plugin.advance(team, permit).await?;
         self.vain.fetch_add(u64::from(!changed), Ordering::Relaxed);

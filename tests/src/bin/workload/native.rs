@@ -31,7 +31,7 @@ impl Native {
 
     pub fn action(&self, owner: &str, action: &str, payload: &str) -> Result<String> {
         let caller = app::Caller { owner: owner.into(), ..app::Caller::default() };
-        let runs = NativeRuns(self.agents.clone());
+        let runs = NativeRuns(self.agents.of(owner));
         answer(actions::call(Ctx { host: self, caller: &caller, runs: Some(&runs) }, action, payload))
     }
 
@@ -53,8 +53,10 @@ impl Native {
     /// Plans, and advances the planned teams.
     pub fn tick(&self) -> Result<()> {
         let ended = self.agents.take_ended();
-        let ended: Vec<_> =
-            ended.into_iter().map(|e| app::scheduling::plan::EndedRun { thread: e.thread, run: e.run }).collect();
+        let ended: Vec<_> = ended
+            .into_iter()
+            .map(|e| app::scheduling::plan::Moved { owner: e.owner, thread: e.thread, run: e.run })
+            .collect();
         let plan = app::scheduling::plan::plan(self, &ended, false, &[]).map_err(|e| anyhow!(e.message))?;
         for step in plan.steps {
             app::scheduling::advance::advance(self, &step.owner, &step.team, &step.permit)
@@ -131,8 +133,8 @@ impl Host for Native {
         Ok(Box::new(Free))
     }
 
-    fn lookup(&self, _owner: &str, _team: &str) -> Option<Box<dyn Runs + '_>> {
-        Some(Box::new(NativeRuns(self.agents.clone())))
+    fn lookup(&self, owner: &str, _team: &str) -> Option<Box<dyn Runs + '_>> {
+        Some(Box::new(NativeRuns(self.agents.of(owner))))
     }
 
     fn forget(&self, _owner: &str, _team: &str) {}
@@ -180,8 +182,10 @@ fn run(run: host::Run) -> Run {
         host::RunStatus::Succeeded => RunStatus::Succeeded,
         host::RunStatus::Failed => RunStatus::Failed,
         host::RunStatus::Cancelled => RunStatus::Cancelled,
+        host::RunStatus::Suspended => RunStatus::Suspended,
+        host::RunStatus::Outside => RunStatus::Outside,
     };
-    Run { id: run.id, status, error: run.error }
+    Run { id: run.id, status, error: run.failure.map(|why| why.text), cut: run.cut }
 }
 
 impl Runs for NativeRuns {
@@ -189,8 +193,8 @@ impl Runs for NativeRuns {
         Ok(())
     }
 
-    fn create_thread(&self, id: &str, agent: &str, title: &str) -> Result<(), RunError> {
-        self.call(host::AgentRuns::create_thread(&self.0, id, agent, title))
+    fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Result<(), RunError> {
+        self.call(host::AgentRuns::create_thread(&self.0, id, agent, title, group))
     }
 
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError> {
@@ -199,6 +203,7 @@ impl Runs for NativeRuns {
             text: input.text.clone(),
             answers: input.answers.clone(),
             provenance: input.provenance.clone(),
+            ..host::Input::default()
         };
         self.call(host::AgentRuns::start(&self.0, thread, &input, key)).map(run)
     }
@@ -215,13 +220,19 @@ impl Runs for NativeRuns {
         self.call(host::AgentRuns::get(&self.0, thread, id)).map(run)
     }
 
-    fn state(&self, thread: &str, since: Option<(&str, Option<&str>)>) -> Result<ThreadState, RunError> {
+    fn state(
+        &self,
+        thread: &str,
+        since: Option<(&str, Option<&str>)>,
+        after: Option<&str>,
+    ) -> Result<ThreadState, RunError> {
         let since = since.map(|(id, run)| host::Marker { message_id: id.into(), run: run.map(str::to_owned) });
-        let state = self.call(host::AgentRuns::state(&self.0, thread, since.as_ref()))?;
+        let state = self.call(host::AgentRuns::state(&self.0, thread, since.as_ref(), after))?;
         let message = |m: host::Message| Message {
             id: m.id,
             role: if m.role == host::Role::Human { Role::Human } else { Role::Assistant },
             text: m.text,
+            shortened: m.shortened,
             run: m.run,
             question: None,
         };

@@ -73,7 +73,7 @@ async fn a_run_that_waits_for_a_person_leaves_its_place() {
     );
     for n in 0..=MAX_DIRECT {
         let posted = post(&w, "ada", &format!("m{n}")).await.unwrap();
-        let run = Run { id: posted.run, thread: posted.thread, status: RunStatus::Running, error: None };
+        let run = Run::new(posted.run, RunStatus::Running);
         assert_eq!(w.until_event(&run).await.status, RunStatus::Interrupted);
     }
 }

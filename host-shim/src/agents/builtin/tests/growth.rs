@@ -30,7 +30,7 @@ async fn ctx_5_the_input_stays_under_each_windows_bound_at_every_turn() {
     let hand = |_: &Caller, _: &str, _: &Value| Act::Do(Ok("r".repeat(5_000)));
     let w = World::open(dir.path(), agents, brain, hand);
     for (thread, name) in [("t", "a"), ("u", "b")] {
-        w.runs("ada").create_thread(thread, name, "").await.unwrap();
+        w.runs("ada").create_thread(thread, name, "", "group").await.unwrap();
     }
     for turn in 0..400 {
         for thread in ["t", "u"] {
@@ -89,7 +89,7 @@ async fn a_provider_that_finds_the_input_too_long_is_sent_less_until_it_fits() {
         if window::size(&r.messages) > 700 { Act::Do(Err(ModelError::ContextTooLong)) } else { text(&"w ".repeat(150)) }
     };
     let w = World::open(dir.path(), vec![agent("a", "")], brain, fine);
-    w.runs("ada").create_thread("t", "a", "").await.unwrap();
+    w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
     for turn in 0..20 {
         let run = w.start("t", &format!("h{turn}"), &"question ".repeat(20), None).await.unwrap();
         assert_eq!(w.until_event(&run).await.status, RunStatus::Succeeded, "turn {turn}");
@@ -120,7 +120,7 @@ async fn perf_1_the_two_thousandth_turn_costs_what_the_hundredth_did() {
     let dir = tempfile::tempdir().unwrap();
     let words = "w".repeat(1_024);
     let w = World::open(dir.path(), vec![agent("a", "")], move |_: &_| text(&words), fine);
-    w.runs("ada").create_thread("t", "a", "").await.unwrap();
+    w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
     let mut costs = [0, 0];
     for turn in 0..2_000 {
         let before = w.db.stats().wal_pages;

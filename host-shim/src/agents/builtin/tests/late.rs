@@ -17,7 +17,7 @@ fn asks(r: &ModelRequest) -> Act<ModelReply, ModelError> {
 async fn a_start_whose_caller_gave_up_gets_its_task_when_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let w = World::open(dir.path(), vec![agent("a", "")], hello, fine);
-    w.runs("ada").create_thread("t", "a", "").await.unwrap();
+    w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
     let go = w.hold().await;
     given_up(w.start("t", "h1", "hi", None)).await;
     // A question that is asked now is answered for that start, too.
@@ -69,7 +69,7 @@ async fn a_cancel_of_a_waiting_run_whose_caller_gave_up_ends_it() {
 
 /// A run that is stored as running and has no task.
 async fn lose_a_run(w: &World) -> Run {
-    w.runs("ada").create_thread("t", "a", "").await.unwrap();
+    w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
     w.db.write(|c| {
         let thread = tables::thread(c, "ada", "t")?.unwrap();
         let number = tables::next_number(c, thread.key)?;
@@ -81,7 +81,7 @@ async fn lose_a_run(w: &World) -> Run {
     })
     .await
     .unwrap();
-    Run { id: "lost".into(), thread: "t".into(), status: RunStatus::Running, error: None }
+    Run::new("lost", RunStatus::Running)
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn runs_that_are_worked_on_are_left_alone() {
     })
     .await
     .unwrap();
-    let lost = Run { id: "lost".into(), thread: "u".into(), status: RunStatus::Running, error: None };
+    let lost = Run::new("lost", RunStatus::Running);
     assert_failed(&w.until_event(&lost).await, "agent_gone");
     assert_eq!(w.requests().len(), 1);
     assert_eq!(w.count("SELECT attempts FROM agent_runs WHERE ended_ms IS NULL"), 1);

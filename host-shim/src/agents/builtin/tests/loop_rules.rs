@@ -40,6 +40,7 @@ async fn tools_run_with_the_hosts_ids_and_the_answer_ends_the_run() {
         ancestors: vec![],
         run: Some(run.id.clone()),
         call: Some(call.clone()),
+        ..Caller::default()
     };
     assert_eq!(caller, expected);
     let last = w.requests().pop().unwrap();
@@ -114,7 +115,7 @@ async fn a_person_who_speaks_in_the_conversation_closes_its_question() {
     let question = w.state().await.open_question.unwrap();
     let post = Post { thread: Some("t".into()), agent: None, message_id: "p1".into(), text: "never mind".into() };
     let posted = w.agents.post("ada", post).await.unwrap();
-    w.until_event(&Run { id: posted.run, thread: "t".into(), status: RunStatus::Running, error: None }).await;
+    w.until_event(&Run::new(posted.run, RunStatus::Running)).await;
     let state = w.state().await;
     assert_eq!(state.open_question, None);
     assert!(!state.messages[2].question.as_ref().unwrap().answered);

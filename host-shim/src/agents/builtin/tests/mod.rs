@@ -99,6 +99,7 @@ impl ToolHost for FakeTools {
             name: name.into(),
             description: "A tool of the component.".into(),
             input_schema: json!({"type": "object"}),
+            ..ToolDef::default()
         };
         Ok(vec![def("send_member"), def("publish_state")])
     }
@@ -199,7 +200,7 @@ impl World {
 
     /// Makes conversation `t` of user `ada` with agent `a`, and starts a run.
     pub async fn begin(&self, id: &str, words: &str) -> Run {
-        self.runs("ada").create_thread("t", "a", "A thread").await.unwrap();
+        self.runs("ada").create_thread("t", "a", "A thread", "group").await.unwrap();
         self.start("t", id, words, None).await.unwrap()
     }
 
@@ -210,9 +211,12 @@ impl World {
     /// Waits for the event of this run and reads it.
     pub async fn until_event(&self, run: &Run) -> Run {
         let mut ended = self.ended.lock().await;
-        while ended.recv().await.unwrap().run != run.id {}
+        let mut event = ended.recv().await.unwrap();
+        while event.run != run.id {
+            event = ended.recv().await.unwrap();
+        }
         drop(ended);
-        self.runs("ada").get(&run.thread, &run.id).await.unwrap()
+        self.runs(&event.owner).get(&event.thread, &run.id).await.unwrap()
     }
 
     pub async fn run(&self, id: &str, words: &str) -> Run {
@@ -222,7 +226,7 @@ impl World {
 
     pub async fn state(&self) -> ThreadState {
         let marker = crate::agents::runs::Marker { message_id: "h1".into(), run: None };
-        self.runs("ada").state("t", Some(&marker)).await.unwrap()
+        self.runs("ada").state("t", Some(&marker), None).await.unwrap()
     }
 
     /// Holds the writer: what is written from now on waits until the answer is
@@ -258,6 +262,7 @@ pub fn input(id: &str, words: &str, answers: Option<&str>) -> Input {
         text: words.into(),
         answers: answers.map(Into::into),
         provenance: r#"{"kind":"owner"}"#.into(),
+        ..Input::default()
     }
 }
 
@@ -267,7 +272,7 @@ pub fn fine(_: &Caller, _: &str, _: &Value) -> Act<String, CallError> {
 
 pub fn assert_failed(run: &Run, reason: &str) {
     assert_eq!(run.status, RunStatus::Failed, "{run:?}");
-    assert!(run.error.as_deref().unwrap_or_default().starts_with(reason), "{run:?}");
+    assert!(run.failure.as_ref().is_some_and(|why| why.text.starts_with(reason)), "{run:?}");
 }
 
 /// Begins a call and goes away before it has answered.

@@ -72,7 +72,7 @@ impl Host {
     async fn run(&self, id: &str, words: &str) -> (Run, Vec<String>) {
         let runs = self.agents.capability("ada").runs;
         let mut ended = self.agents.ended();
-        runs.create_thread("t", "a", "").await.unwrap();
+        runs.create_thread("t", "a", "", "group").await.unwrap();
         let run = runs.start("t", &input(id, words, None), id).await.unwrap();
         while ended.recv().await.unwrap().run != run.id {}
         let texts = self.agents.conversation("ada", "t", None, 500).unwrap().messages;
@@ -255,7 +255,7 @@ async fn temporary_failures_are_retried_and_permanent_ones_are_not() {
             serve(move |_, _, _| status(code, json!({"error": {"message": "your key is sk-123"}}))).await;
         let (run, _) = Host::open(&url, "").run("h1", "go").await;
         assert_failed(&run, &format!("provider_refused: status {code}"));
-        assert!(!run.error.unwrap().contains("sk-123"));
+        assert!(!run.failure.unwrap().text.contains("sk-123"));
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 }

@@ -65,7 +65,7 @@ async fn three_agents_follow_a_script_file() {
     let say = async |thread: &str, agent: &str, id: &str, words: &str, answers: Option<&str>| {
         let runs = agents.capability("ada").runs;
         let mut ended = agents.ended();
-        runs.create_thread(thread, agent, "").await.unwrap();
+        runs.create_thread(thread, agent, "", "group").await.unwrap();
         let run = runs.start(thread, &input(id, words, answers), id).await.unwrap();
         while ended.recv().await.unwrap().run != run.id {}
         let run = runs.get(thread, &run.id).await.unwrap();
@@ -82,7 +82,7 @@ async fn three_agents_follow_a_script_file() {
     });
     assert_eq!(arguments, expected);
     say("r", "Researcher", "h1", arguments["text"].as_str().unwrap(), None).await;
-    let question = agents.capability("ada").runs.state("r", None).await.unwrap().open_question.unwrap();
+    let question = agents.capability("ada").runs.state("r", None, None).await.unwrap().open_question.unwrap();
     assert_eq!(question.options, ["metres", "feet"]);
     let answer = say("r", "Researcher", "h2", "metres", Some(&question.id)).await;
     assert_eq!(answer, "It is 4,806 (metres).");

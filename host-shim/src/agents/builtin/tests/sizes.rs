@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agents::builtin::tables::{self, MessageRow, StoredCall};
-use crate::agents::runs::{Marker, Role};
+use crate::agents::runs::{Marker, Message, Role};
 
 /// Adds messages to the conversation `t`, one for each role and text.
 async fn add(w: &World, run: &Run, messages: Vec<(&'static str, String)>) {
@@ -40,39 +40,57 @@ async fn world(dir: &tempfile::TempDir) -> (World, Run) {
     (w, run)
 }
 
+/// The whole turn, page by page, with the size of the largest page.
+async fn pages(w: &World) -> (Vec<Message>, usize, usize) {
+    let runs = w.runs("ada");
+    let marker = Marker { message_id: "h1".into(), run: None };
+    let (mut all, mut largest, mut count, mut after) = (Vec::new(), 0, 0, None::<String>);
+    loop {
+        let page = runs.state("t", after.is_none().then_some(&marker), after.as_deref()).await.unwrap();
+        assert!(page.found && !page.messages.is_empty() && page.messages.len() <= 500);
+        (largest, count) = (largest.max(bytes(&page)), count + 1);
+        after = page.messages.last().map(|m| m.id.clone());
+        all.extend(page.messages);
+        if !page.more {
+            return (all, largest, count);
+        }
+    }
+}
+
 #[tokio::test]
-async fn of_a_huge_turn_the_component_gets_its_beginning_and_its_end() {
+async fn a_huge_turn_is_read_to_its_end_in_bounded_pages() {
     let dir = tempfile::tempdir().unwrap();
     let (w, run) = world(&dir).await;
     let round = |n: usize| [("assistant", format!("{n} {}", "x".repeat(250_000))), ("tool", "y".repeat(30_000))];
     add(&w, &run, (0..200).flat_map(round).collect()).await;
     add(&w, &run, vec![("assistant", "the answer".into())]).await;
-    let state = w.state().await;
-    assert!(state.found && state.more, "it says that something is left out");
-    assert!(bytes(&state) < 1 << 20, "{} bytes", bytes(&state));
-    assert_eq!((state.messages[0].id.as_str(), state.messages[0].role), ("h1", Role::Human));
-    assert_eq!(state.messages.last().unwrap().text, "the answer");
-    assert!(state.messages.iter().skip(1).all(|m| m.role != Role::Human));
-    let long = state.messages.iter().find(|m| m.text.starts_with("199 ")).unwrap();
-    assert!(long.text.contains("[shortened: "), "a cut text says so");
-    assert_eq!(state.checkpoint, state.messages.last().map(|m| m.id.clone()));
+    let (all, largest, count) = pages(&w).await;
+    assert!(largest < 1 << 20 && count > 10, "{count} pages, {largest} bytes");
+    assert_eq!(all.len(), 403, "nothing is left out");
+    assert_eq!((all[0].id.as_str(), all[0].role), ("h1", Role::Human));
+    assert_eq!(all.last().unwrap().text, "the answer");
+    let long = all.iter().find(|m| m.text.starts_with("199 ")).unwrap();
+    assert!(long.shortened && long.text.contains("[shortened: "), "a shortened text says so");
+    assert!(!all.last().unwrap().shortened);
 }
 
 #[tokio::test]
-async fn a_human_message_that_follows_is_seen_however_much_comes_after_it() {
+async fn a_human_message_that_follows_is_on_one_of_the_pages() {
     let dir = tempfile::tempdir().unwrap();
     let (w, run) = world(&dir).await;
-    add(&w, &run, vec![("human", "something else".into())]).await;
     let many = |n: usize| ("assistant", format!("{n} {}", "x".repeat(1_000)));
     add(&w, &run, (0..600).map(many).collect()).await;
-    let state = w.state().await;
-    assert!(state.more && state.messages.len() <= 500);
-    let humans: Vec<&str> = state.messages.iter().filter(|m| m.role == Role::Human).map(|m| m.text.as_str()).collect();
+    add(&w, &run, vec![("human", "something else".into())]).await;
+    add(&w, &run, (600..700).map(many).collect()).await;
+    let (all, _, count) = pages(&w).await;
+    assert!(count > 1);
+    let humans: Vec<&str> = all.iter().filter(|m| m.role == Role::Human).map(|m| m.text.as_str()).collect();
     assert_eq!(humans, ["hi", "something else"]);
-    assert!(state.messages.last().unwrap().text.starts_with("599 "));
-    // A later marker has nothing left out before it.
+    assert!(all.last().unwrap().text.starts_with("699 "));
+    // Neither a marker nor a place that is not there is found.
     let marker = Marker { message_id: "none".into(), run: None };
-    assert!(!w.runs("ada").state("t", Some(&marker)).await.unwrap().found);
+    assert!(!w.runs("ada").state("t", Some(&marker), None).await.unwrap().found);
+    assert!(!w.runs("ada").state("t", None, Some("none")).await.unwrap().found);
 }
 
 #[tokio::test]

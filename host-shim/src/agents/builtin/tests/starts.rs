@@ -27,7 +27,7 @@ async fn lost_3_the_answer_and_the_end_of_the_run_are_one_commit() {
 async fn the_same_key_is_the_same_run_also_at_once_and_after_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let w = World::open(dir.path(), vec![agent("a", "")], hello, fine);
-    w.runs("ada").create_thread("t", "a", "").await.unwrap();
+    w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
     let runs = w.runs("ada");
     let message = input("h1", "hi", None);
     let (a, b, c, d) = tokio::join!(
@@ -116,7 +116,7 @@ async fn sec_5_another_users_conversation_is_as_one_that_never_was() {
                 bo.resume(thread, &[], "key-h1").await.unwrap_err(),
                 bo.find(thread, "key-h1").await.unwrap_err(),
                 bo.get(thread, &run).await.unwrap_err(),
-                bo.state(thread, Some(&none)).await.unwrap_err(),
+                bo.state(thread, Some(&none), None).await.unwrap_err(),
                 bo.cancel(thread, &run).await.unwrap_err(),
             ]
         }
@@ -127,10 +127,10 @@ async fn sec_5_another_users_conversation_is_as_one_that_never_was() {
     assert!(w.agents.conversation("bo", "t", None, 10).is_err());
     assert!(w.agents.conversations("bo", 10).unwrap().is_empty());
     // The same id is free for another user, and the two do not meet.
-    bo.create_thread("t", "a", "").await.unwrap();
-    assert!(!bo.state("t", Some(&none)).await.unwrap().found);
+    bo.create_thread("t", "a", "", "group").await.unwrap();
+    assert!(!bo.state("t", Some(&none), None).await.unwrap().found);
     // An agent of other users is as one that does not exist.
-    let hidden = bo.create_thread("u", "secret", "").await.unwrap_err();
+    let hidden = bo.create_thread("u", "secret", "", "group").await.unwrap_err();
     assert!(matches!(hidden, RunError::Rejected(_)));
     assert_eq!(w.agents.catalogue("bo").len(), 1);
     assert_eq!(w.agents.catalogue("ada").len(), 2);
@@ -143,10 +143,10 @@ async fn a_disabled_user_is_denied_at_each_call() {
     let run = w.run("h1", "hi").await;
     w.disabled.0.lock().unwrap().insert("ada".into());
     let runs = w.runs("ada");
-    assert!(matches!(runs.create_thread("u", "a", "").await, Err(RunError::Denied(_))));
+    assert!(matches!(runs.create_thread("u", "a", "", "group").await, Err(RunError::Denied(_))));
     assert!(matches!(w.start("t", "h2", "x", None).await, Err(RunError::Denied(_))));
     assert!(matches!(runs.get("t", &run.id).await, Err(RunError::Denied(_))));
-    assert!(matches!(runs.state("t", None).await, Err(RunError::Denied(_))));
+    assert!(matches!(runs.state("t", None, None).await, Err(RunError::Denied(_))));
     assert!(matches!(runs.cancel("t", &run.id).await, Err(RunError::Denied(_))));
     assert_eq!(w.count("SELECT count(*) FROM agent_runs"), 1);
 }
@@ -156,10 +156,10 @@ async fn a_conversation_is_bound_to_one_agent() {
     let dir = tempfile::tempdir().unwrap();
     let w = World::open(dir.path(), vec![agent("a", ""), agent("b", "")], hello, fine);
     let runs = w.runs("ada");
-    runs.create_thread("t", "a", "one").await.unwrap();
-    runs.create_thread("t", "a", "two").await.unwrap();
-    assert!(matches!(runs.create_thread("t", "b", "").await, Err(RunError::Rejected(_))));
-    assert!(matches!(runs.create_thread("u", "none", "").await, Err(RunError::Rejected(_))));
+    runs.create_thread("t", "a", "one", "group").await.unwrap();
+    runs.create_thread("t", "a", "two", "group").await.unwrap();
+    assert!(matches!(runs.create_thread("t", "b", "", "group").await, Err(RunError::Rejected(_))));
+    assert!(matches!(runs.create_thread("u", "none", "", "group").await, Err(RunError::Rejected(_))));
     let all = w.agents.conversations("ada", 10).unwrap();
     assert_eq!(all.iter().map(|c| (c.id.as_str(), c.title.as_str())).collect::<Vec<_>>(), [("t", "one")]);
 }
@@ -174,7 +174,7 @@ async fn a_post_is_repeated_without_a_second_run() {
     assert_eq!(one, two);
     let other = Post { text: "else".into(), ..post };
     assert_eq!(w.agents.post("ada", other).await, Err(RunError::KeyConflict));
-    w.until_event(&Run { id: one.run, thread: one.thread.clone(), status: RunStatus::Running, error: None }).await;
+    w.until_event(&Run::new(one.run, RunStatus::Running)).await;
     let page = w.agents.conversation("ada", &one.thread, None, 1).unwrap();
     assert!(page.more && page.conversation.title == "Hello");
     assert_eq!(page.messages[0].provenance, Some(json!({"kind": "person", "user": "ada"})));

@@ -169,10 +169,10 @@ async fn not_written_is_never_unknown() {
     let full = || w.db.fail_commits(&[SQLITE_FULL]);
     let torn = || w.db.fail_commits(&[SQLITE_IOERR_FSYNC]);
     full();
-    not_now(runs.create_thread("t", "a", "").await.unwrap_err());
+    not_now(runs.create_thread("t", "a", "", "group").await.unwrap_err());
     torn();
-    unknown(runs.create_thread("t", "a", "").await.unwrap_err());
-    runs.create_thread("t", "a", "").await.unwrap();
+    unknown(runs.create_thread("t", "a", "", "group").await.unwrap_err());
+    runs.create_thread("t", "a", "", "group").await.unwrap();
     full();
     not_now(w.start("t", "h1", "go", None).await.unwrap_err());
     assert!(matches!(runs.find("t", "key-h1").await, Err(RunError::NotFound(_))));
@@ -219,12 +219,12 @@ async fn users_that_cannot_be_read_are_not_disabled() {
     reached(w.disabled.unanswered(), 2).await;
     let runs = w.runs("ada");
     let errors = [
-        runs.create_thread("u", "a", "").await.unwrap_err(),
+        runs.create_thread("u", "a", "", "group").await.unwrap_err(),
         w.start("t", "h2", "x", None).await.unwrap_err(),
         runs.resume("t", &[], "k").await.unwrap_err(),
         runs.find("t", "key-h1").await.unwrap_err(),
         runs.get("t", &run.id).await.unwrap_err(),
-        runs.state("t", None).await.unwrap_err(),
+        runs.state("t", None, None).await.unwrap_err(),
         runs.cancel("t", &run.id).await.unwrap_err(),
         w.agents.conversations("ada", 1).unwrap_err(),
     ];
