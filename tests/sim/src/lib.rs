@@ -17,6 +17,7 @@ pub mod conversation;
 pub mod drive;
 pub mod ending;
 pub mod fairness;
+pub mod frozen;
 pub mod imports;
 pub mod knobs;
 pub mod oracle;
