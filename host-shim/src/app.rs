@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use crate::agents;
+use crate::agents::host::{AgentHost, ToolHost};
 use crate::agents::names::Known;
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
@@ -25,7 +26,7 @@ use crate::life::{Life, life};
 use crate::local::{self, ServerFile};
 use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
-use crate::users::{Operator, UserError, Users};
+use crate::users::{Operator, UserDirectory, UserError, Users};
 use crate::worker::{self, CapabilityOf, Worker};
 
 pub use health::Part;
@@ -35,8 +36,6 @@ use health::{Health, Parts};
 pub const CACHE_FOLDER: &str = "cache";
 /// The files of conversations, in the data folder.
 const WORKSPACES_FOLDER: &str = "workspaces";
-/// How often stored runs are compared with those that are worked on.
-const RUNS_CHECKED: Duration = Duration::from_secs(15);
 /// How long a stop waits for steps of teams that are under way.
 const WORKER_GRACE: Duration = Duration::from_secs(12);
 /// How long it waits for agents, before and after waiting calls are answered.
@@ -107,7 +106,7 @@ pub struct App {
     users: Arc<Users>,
     operator: Arc<Operator>,
     plugin: Plugin,
-    agents: Arc<BuiltinAgents>,
+    agents: Arc<dyn AgentHost>,
     worker: Worker,
     server: config::Server,
     address: SocketAddr,
@@ -175,14 +174,13 @@ impl App {
         // left behind may end while they are being recovered.
         let (ended, changes) = (agents.ended(), signals.subscribe());
         agents.recover().await.map_err(StartError::Agents)?;
-        agents.supervise(RUNS_CHECKED);
 
         let reconnect = (config.reconnect == Reconnect::Auto).then(|| capability_of(&agents, &users));
         let worker = Worker::start(Arc::new(plugin.clone()), ended, changes, reconnect, worker::Options::default());
         let http = Http::start(
             gateway::Parts {
                 team: Arc::new(plugin.clone()),
-                agents: Arc::new(agents.clone()),
+                agents: agents.clone(),
                 users: users.clone(),
                 signals: signals.clone(),
                 operator: operator.clone(),
@@ -246,7 +244,7 @@ impl App {
         &self.plugin
     }
 
-    pub fn agents(&self) -> &Arc<BuiltinAgents> {
+    pub fn agents(&self) -> &Arc<dyn AgentHost> {
         &self.agents
     }
 
@@ -323,18 +321,18 @@ impl Http {
     }
 }
 
-/// The built-in agents, with the component's tools.
+/// The agents, with the component's tools.
 fn open_agents(
     db: &Database,
     config: &Config,
     plugin: &Plugin,
     users: &Arc<Users>,
     data: &Path,
-) -> Result<Arc<BuiltinAgents>, StartError> {
+) -> Result<Arc<dyn AgentHost>, StartError> {
     let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
     let directory: Arc<dyn UserDirectory> = users.clone();
     let workspaces = data.join(WORKSPACES_FOLDER);
-    let agents = BuiltinAgents::open(db.clone(), config.agents.clone(), tools.clone(), directory, workspaces)
+    let agents = agents::open(db.clone(), config.agents.clone(), tools.clone(), directory, workspaces)
         .map_err(StartError::Agents)?;
     let _ = tools.agents.set(Arc::downgrade(&agents));
     Ok(agents)
@@ -366,17 +364,17 @@ pub fn load(file: Option<PathBuf>, parts: engine::Parts, options: engine::Option
 }
 
 /// The capability of a user who may act at all.
-fn capability_of(agents: &Arc<BuiltinAgents>, users: &Arc<Users>) -> CapabilityOf {
+fn capability_of(agents: &Arc<dyn AgentHost>, users: &Arc<Users>) -> CapabilityOf {
     let (agents, users) = (agents.clone(), users.clone());
     Arc::new(move |owner| Ok(users.enabled(owner)?.then(|| agents.capability(owner))))
 }
 
-/// The component's tools, as the built-in agents call them: with the
+/// The component's tools, as agents call them: with the
 /// capability of the user for whom the agent runs.
 struct PluginTools {
     plugin: Plugin,
     /// Set right after the agents are opened; weak, since they hold this.
-    agents: OnceLock<Weak<BuiltinAgents>>,
+    agents: OnceLock<Weak<dyn AgentHost>>,
 }
 
 #[async_trait]

@@ -18,7 +18,6 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use crate::agents::builtin::UserDirectory;
 use crate::engine::Clock;
 use crate::storage::database::Database;
 
@@ -244,6 +243,13 @@ impl Users {
     ) -> Result<T, UserError> {
         self.db.write(f).await.map_err(UserError::Database)?
     }
+}
+
+/// Who may act at all; asked at each call.
+pub trait UserDirectory: Send + Sync + 'static {
+    /// An error says that it is not known now: neither act for the user then,
+    /// nor treat the user as disabled.
+    fn enabled(&self, user: &str) -> anyhow::Result<bool>;
 }
 
 impl UserDirectory for Users {

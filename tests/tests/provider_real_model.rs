@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_teams_host::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use agent_teams_host::agents::builtin::BuiltinAgents;
 use agent_teams_host::agents::config::AgentsConfig;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::{Input, RunStatus};
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 

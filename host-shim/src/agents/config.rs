@@ -42,10 +42,22 @@ impl Default for ConversationsConfig {
     }
 }
 
+/// What runs an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentKind {
+    /// This program's own loop, on a model endpoint.
+    #[default]
+    Builtin,
+}
+
 /// One agent: who it is, which model it runs on, what it may do.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
+    /// What runs it.
+    #[serde(default)]
+    pub kind: AgentKind,
     /// Unique; at most 128 characters and 256 bytes. A conversation is bound
     /// to it for ever.
     pub name: String,

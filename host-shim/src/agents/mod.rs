@@ -2,6 +2,29 @@
 
 pub mod builtin;
 pub mod config;
+pub mod host;
 pub mod names;
 pub mod providers;
 pub mod runs;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use config::AgentsConfig;
+use host::{AgentHost, ToolHost};
+
+use crate::storage::database::Database;
+use crate::users::UserDirectory;
+
+/// Opens the agents of a configuration, whatever their kinds. `workspaces`: the
+/// folder below which each conversation has one for its files.
+pub fn open(
+    db: Database,
+    config: AgentsConfig,
+    tools: Arc<dyn ToolHost>,
+    users: Arc<dyn UserDirectory>,
+    workspaces: PathBuf,
+) -> anyhow::Result<Arc<dyn AgentHost>> {
+    let agents = builtin::BuiltinAgents::open(db, config, tools, users, workspaces)?;
+    Ok(Arc::new(agents))
+}

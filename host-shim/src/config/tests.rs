@@ -56,6 +56,11 @@ fn a_mistake_names_its_line_and_key() {
     assert_eq!((line, key.as_str()), (3, "engine.instances"));
     assert!(message.contains("2 to 1000"), "{message}");
 
+    let agent = "\n[[agents]]\nname = \"a\"\nkind = \"robot\"\ninstructions = \"i\"\nmodel = \"m\"\n";
+    let (line, key, message) = refused(agent);
+    assert_eq!((line, key.as_str()), (4, "agents.0.kind"));
+    assert!(message.contains("`robot`") && message.contains("`builtin`"), "{message}");
+
     let (line, key, _) = refused("[team]\nwhen = 2026-01-01\n");
     assert_eq!((line, key.as_str()), (2, "team.when"));
 

@@ -1,12 +1,9 @@
 //! What the gateway needs from the rest of the host, as two traits: so that
 //! it is tested without the component and without agents.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
-use crate::agents::builtin::{AgentCard, BuiltinAgents, Conversation, Post, Posted, Transcript};
-use crate::agents::runs::{Capability, RunError};
+use crate::agents::runs::Capability;
 use crate::contract::{ActionDef, Asset, AssetInfo, CallError, Caller, MentionHit, MentionMessage, TeamRef, ToolDef};
 use crate::engine::Plugin;
 
@@ -86,44 +83,4 @@ impl TeamApi for Plugin {
 pub trait HealthApi: Send + Sync + 'static {
     /// What is wrong, in a sentence for anybody.
     async fn check(&self) -> Result<(), &'static str>;
-}
-
-/// Agents and conversations, as the gateway calls them. See [`BuiltinAgents`]
-/// for each method.
-#[async_trait]
-pub trait AgentsApi: Send + Sync + 'static {
-    /// The agents that this user may run.
-    fn catalogue(&self, user: &str) -> Vec<AgentCard>;
-    /// The capability of one user.
-    fn capability(&self, user: &str) -> Capability;
-    /// Reads the database; not to be called on an asynchronous thread.
-    fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError>;
-    /// Reads the database; not to be called on an asynchronous thread.
-    fn conversation(&self, user: &str, thread: &str, after: Option<u64>, limit: u32) -> Result<Transcript, RunError>;
-    /// Whether the user may have one more run at work by posting; `post` itself
-    /// decides it again. Reads the database, as above.
-    fn room(&self, user: &str) -> Result<(), RunError>;
-    async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError>;
-}
-
-#[async_trait]
-impl AgentsApi for Arc<BuiltinAgents> {
-    fn catalogue(&self, user: &str) -> Vec<AgentCard> {
-        BuiltinAgents::catalogue(self, user)
-    }
-    fn capability(&self, user: &str) -> Capability {
-        BuiltinAgents::capability(self, user)
-    }
-    fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError> {
-        BuiltinAgents::conversations(self, user, limit)
-    }
-    fn conversation(&self, user: &str, thread: &str, after: Option<u64>, limit: u32) -> Result<Transcript, RunError> {
-        BuiltinAgents::conversation(self, user, thread, after, limit)
-    }
-    fn room(&self, user: &str) -> Result<(), RunError> {
-        BuiltinAgents::room(self, user)
-    }
-    async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError> {
-        BuiltinAgents::post(self, user, post).await
-    }
 }

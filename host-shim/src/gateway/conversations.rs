@@ -28,7 +28,7 @@ use super::auth::Admitted;
 use super::calls::blocking;
 use super::json::{MAX_BODY, Unread};
 use super::{App, Problem};
-use crate::agents::builtin::{Post, Transcript};
+use crate::agents::host::{Post, Transcript};
 use crate::agents::runs::{Cancellation, Marker, RunError, ThreadState};
 use crate::contract::{Caller, MentionMessage, MentionReference};
 

@@ -26,12 +26,13 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use tokio::sync::watch;
 
+use crate::agents::host::AgentHost;
 use crate::config::Server;
 use crate::engine::Signals;
 use crate::life::Life;
 use crate::users::{Operator, Users};
 
-pub use api::{AgentsApi, HealthApi, TeamApi};
+pub use api::{HealthApi, TeamApi};
 pub use listen::{BindError, Listeners, check_bind, local_origin, serve};
 pub use problem::Problem;
 
@@ -44,7 +45,7 @@ pub const PAGE_PATH: &str = "/workspace/extensions/community.agent-teams/teams";
 #[derive(Clone)]
 pub struct Parts {
     pub team: Arc<dyn TeamApi>,
-    pub agents: Arc<dyn AgentsApi>,
+    pub agents: Arc<dyn AgentHost>,
     pub users: Arc<Users>,
     pub signals: Arc<Signals>,
     pub operator: Arc<Operator>,

@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agent_teams_host::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use agent_teams_host::agents::builtin::BuiltinAgents;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::Capability;
 use agent_teams_host::config::Config;
 use agent_teams_host::contract::{CallError, Caller, EndedRun, ToolDef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
 use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;

@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use agent_teams_host::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use agent_teams_host::agents::builtin::BuiltinAgents;
 use agent_teams_host::agents::config::AgentsConfig;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::{
     AgentRuns, Cancellation, Capability, Input, InterruptAnswer, Marker, Run, RunError, ThreadState,
 };
@@ -13,6 +14,7 @@ use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
 use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 

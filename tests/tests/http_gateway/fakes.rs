@@ -4,17 +4,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use agent_teams_host::agents::builtin::{AgentCard, Conversation, Post, Posted, Transcript, TranscriptMessage};
+use agent_teams_host::agents::host::{AgentCard, AgentHost, Conversation, Post, Posted, Transcript, TranscriptMessage};
 use agent_teams_host::agents::runs::{
     AgentRuns, Cancellation, Capability, Input, InterruptAnswer, Marker, Run, RunError, ThreadState,
 };
+use agent_teams_host::contract::EndedRun;
 use agent_teams_host::contract::{
     ActionDef, Asset, AssetInfo, CallError, Caller, ErrorKind, MentionHit, MentionMessage, Refusal, TeamRef, ToolDef,
 };
-use agent_teams_host::gateway::{AgentsApi, HealthApi, TeamApi};
+use agent_teams_host::gateway::{HealthApi, TeamApi};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::sync::broadcast;
 
 pub fn refusal(kind: ErrorKind) -> Refusal {
     Refusal {
@@ -180,7 +182,10 @@ fn not_found() -> RunError {
 }
 
 #[async_trait]
-impl AgentsApi for FakeAgents {
+impl AgentHost for FakeAgents {
+    fn ended(&self) -> broadcast::Receiver<EndedRun> {
+        broadcast::channel(1).1
+    }
     fn catalogue(&self, user: &str) -> Vec<AgentCard> {
         let card = |name: &str| AgentCard { name: name.into(), display_name: user.into(), description: "d".into() };
         vec![card("writer"), card("reader")]

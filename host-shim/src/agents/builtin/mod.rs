@@ -26,19 +26,21 @@ mod tests;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use serde::Serialize;
 use tokio::sync::{OnceCell, broadcast};
 
 use super::config::{AgentConfig, AgentsConfig, ConversationsConfig, ModelConfig};
+use super::host::{AgentCard, AgentHost, Conversation, Post, Posted, ToolHost, Transcript};
 use super::providers::Model;
 use super::providers::openai::OpenAiModel;
 use super::providers::scripted::ScriptedModel;
-use super::runs::Capability;
-use crate::contract::{CallError, Caller, EndedRun, ToolDef};
+use super::runs::{Capability, RunError};
+use crate::contract::{EndedRun, ToolDef};
 use crate::storage::database::Database;
+use crate::users::UserDirectory;
 
 /// Messages that one run may add; the contract's `state` gives 500 at most.
 const MAX_RUN_MESSAGES: u32 = 450;
@@ -47,29 +49,6 @@ const MAX_RUN_MESSAGES: u32 = 450;
 const MAX_ATTEMPTS: u32 = 100;
 /// Events that a slow listener may be behind.
 const EVENTS: usize = 1024;
-
-/// Tools that agents get besides the built-in ones: those of the component.
-#[async_trait]
-pub trait ToolHost: Send + Sync + 'static {
-    async fn list(&self) -> Result<Vec<ToolDef>, CallError>;
-    /// The answer is JSON text.
-    async fn call(&self, caller: Caller, name: &str, arguments: &str) -> Result<String, CallError>;
-}
-
-/// Who may act at all; asked at each call.
-pub trait UserDirectory: Send + Sync + 'static {
-    /// An error says that it is not known now: neither act for the user then,
-    /// nor treat the user as disabled.
-    fn enabled(&self, user: &str) -> anyhow::Result<bool>;
-}
-
-/// One entry of the catalogue, as a user sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AgentCard {
-    pub name: String,
-    pub display_name: String,
-    pub description: String,
-}
 
 /// The built-in agents of this process. There is one of them on a database.
 pub struct BuiltinAgents {
@@ -172,52 +151,38 @@ impl BuiltinAgents {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Conversation {
-    pub id: String,
-    pub agent: String,
-    pub title: String,
-    /// RFC 3339.
-    pub created_at: String,
-    pub active_run: Option<String>,
-    /// The run that has stopped to wait for a person's approval. Absent: none.
-    pub waiting_run: Option<String>,
-}
+/// How often the stored runs are compared with those at work.
+const RUNS_CHECKED: Duration = Duration::from_secs(15);
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Transcript {
-    pub conversation: Conversation,
-    pub messages: Vec<TranscriptMessage>,
-    /// Whether there are messages after the last one given.
-    pub more: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TranscriptMessage {
-    pub number: u64,
-    pub id: String,
-    /// `human`, `assistant` or `tool`.
-    pub role: &'static str,
-    pub text: String,
-    pub run: Option<String>,
-    /// Names of the tools that an assistant message calls, with arguments.
-    pub tool_calls: Vec<serde_json::Value>,
-    /// RFC 3339.
-    pub created_at: String,
-    pub provenance: Option<serde_json::Value>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
-    pub thread: Option<String>,
-    /// Needed for a new conversation.
-    pub agent: Option<String>,
-    pub message_id: String,
-    pub text: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Posted {
-    pub thread: String,
-    pub run: String,
+#[async_trait]
+impl AgentHost for Arc<BuiltinAgents> {
+    fn catalogue(&self, user: &str) -> Vec<AgentCard> {
+        BuiltinAgents::catalogue(self, user)
+    }
+    fn capability(&self, user: &str) -> Capability {
+        BuiltinAgents::capability(self, user)
+    }
+    fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError> {
+        BuiltinAgents::conversations(self, user, limit)
+    }
+    fn conversation(&self, user: &str, thread: &str, after: Option<u64>, limit: u32) -> Result<Transcript, RunError> {
+        BuiltinAgents::conversation(self, user, thread, after, limit)
+    }
+    fn room(&self, user: &str) -> Result<(), RunError> {
+        BuiltinAgents::room(self, user)
+    }
+    async fn post(&self, user: &str, post: Post) -> Result<Posted, RunError> {
+        BuiltinAgents::post(self, user, post).await
+    }
+    fn ended(&self) -> broadcast::Receiver<EndedRun> {
+        BuiltinAgents::ended(self)
+    }
+    async fn recover(&self) -> anyhow::Result<()> {
+        BuiltinAgents::recover(self).await?;
+        self.supervise(RUNS_CHECKED);
+        Ok(())
+    }
+    async fn shutdown(&self) {
+        BuiltinAgents::shutdown(self).await;
+    }
 }

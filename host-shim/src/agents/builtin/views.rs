@@ -2,7 +2,8 @@
 
 use super::ids::rfc3339;
 use super::tables::{self, MessageRow, Thread};
-use super::{BuiltinAgents, Conversation, Post, Posted, Transcript, TranscriptMessage, ids};
+use super::{BuiltinAgents, ids};
+use crate::agents::host::{Conversation, Post, Posted, Transcript, TranscriptMessage};
 use crate::agents::runs::{Input, RunError, RunStatus};
 
 /// Conversations or messages of one answer.

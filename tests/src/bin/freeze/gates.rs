@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use agent_teams_host::agents::builtin::ToolHost;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::{
     AgentRuns, Cancellation, Capability, Input, InterruptAnswer, Marker, Run, RunError, ThreadState,
 };

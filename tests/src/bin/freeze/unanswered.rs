@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use agent_teams_host::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use agent_teams_host::agents::builtin::BuiltinAgents;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::{Capability, RunError};
 use agent_teams_host::app;
 use agent_teams_host::config::{Config, DATABASE_NAME, FILE_NAME};
@@ -14,6 +15,7 @@ use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::engine::{Clock, Parts, Plugin, Signals, SystemClock};
 use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::users::UserDirectory;
 use agent_teams_host::users::Users;
 use agent_teams_host::worker::{self, Worker};
 use agent_teams_tests::reading;

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_teams_host::agents::builtin::{BuiltinAgents, ToolHost, UserDirectory};
+use agent_teams_host::agents::builtin::BuiltinAgents;
+use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::Input;
 use agent_teams_host::config::Config;
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::users::UserDirectory;
 use anyhow::Result;
 use async_trait::async_trait;
 use serde_json::json;

@@ -4,15 +4,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use agent_teams_host::agents::builtin::{AgentCard, Conversation, Post, Posted, Transcript};
+use agent_teams_host::agents::host::{AgentCard, AgentHost, Conversation, Post, Posted, Transcript};
 use agent_teams_host::agents::runs::{Capability, RunError};
 use agent_teams_host::config::Config;
+use agent_teams_host::contract::EndedRun;
 use agent_teams_host::engine::SystemClock;
-use agent_teams_host::gateway::{self, AgentsApi, HealthApi};
+use agent_teams_host::gateway::{self, HealthApi};
 use agent_teams_host::users::{Operator, Users};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use serde_json::json;
+use tokio::sync::broadcast;
 
 use crate::agents::Agents;
 use crate::measure::Cell;
@@ -21,7 +23,10 @@ use crate::texts::{Answer, text};
 
 /// The workload's agents have no conversations to show.
 #[async_trait]
-impl AgentsApi for Agents {
+impl AgentHost for Agents {
+    fn ended(&self) -> broadcast::Receiver<EndedRun> {
+        self.subscribe()
+    }
     fn catalogue(&self, _user: &str) -> Vec<AgentCard> {
         Vec::new()
     }
