@@ -1,7 +1,8 @@
 //! The page in a real Chromium, on the real server with scripted agents. The
-//! checks themselves are in `tests/browser`; this installs what they need and
-//! runs them. What is missing and cannot be installed is an error, never a
-//! skip.
+//! checks themselves are in `tests/browser`; this runs them. What they need is
+//! installed only where that is asked for: with `AGENT_TEAMS_INSTALL` (`cargo
+//! verify --install`) or `CI=true`. What is missing otherwise is an error, or,
+//! under `cargo verify`, a line of its summary.
 //!
 //! `AGENT_TEAMS_PICTURES=docs/images` also writes the documentation's pictures.
 
@@ -20,43 +21,68 @@ fn must(command: &mut Command, what: &str) {
     assert!(status.success(), "{what}: {command:?} ended with {status}");
 }
 
-/// One of the programs, installed from the system's packages if there is none.
-fn program(names: &[&str], package: &str) -> String {
+/// Whether packages may be installed on this machine.
+fn may_install() -> bool {
+    std::env::var_os("AGENT_TEAMS_INSTALL").is_some() || std::env::var("CI").is_ok_and(|ci| ci == "true")
+}
+
+/// One of the programs. An error says how to get it.
+fn program(names: &[&str], package: &str) -> Result<String, String> {
     let found = || names.iter().find(|name| works(name)).map(|name| (*name).to_owned());
     if let Some(name) = found() {
-        return name;
+        return Ok(name);
     }
-    let missing = format!("{} is needed for the browser tests; install it: apt-get install {package}", names[0]);
+    let missing = format!("{} is missing; run: apt-get install {package}", names[0]);
+    if !may_install() {
+        return Err(missing);
+    }
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     assert!(root && works("apt-get"), "{missing}");
     must(Command::new("apt-get").args(["update", "-qq"]), &missing);
     let mut install = Command::new("apt-get");
     install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(package.split(' '));
     must(install.env("DEBIAN_FRONTEND", "noninteractive"), &missing);
-    found().unwrap_or_else(|| panic!("{missing}"))
+    Ok(found().unwrap_or_else(|| panic!("{missing}")))
 }
 
 /// The libraries of the lock file, once for each version of it.
-fn libraries() {
+fn libraries() -> Result<(), String> {
     let lock = std::fs::read(Path::new(HERE).join("package-lock.json")).expect("the lock file");
     let stamp = Path::new(HERE).join("node_modules/.installed-for");
     if std::fs::read(&stamp).is_ok_and(|installed| installed == lock) {
-        return;
+        return Ok(());
     }
-    let npm = program(&["npm"], "npm");
+    if !may_install() {
+        return Err("the libraries of tests/browser are not installed".into());
+    }
+    let npm = program(&["npm"], "npm")?;
     must(
         Command::new(npm).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(HERE),
         "the libraries of the browser tests",
     );
     std::fs::write(stamp, lock).expect("the stamp is written");
+    Ok(())
+}
+
+/// Node and Chromium, with the libraries; or how to get them.
+fn needs() -> Result<(String, String), String> {
+    let node = program(&["node"], "nodejs npm")?;
+    let chromium =
+        program(&["chromium", "chromium-browser", "google-chrome"], "chromium fonts-noto-core fonts-noto-cjk")?;
+    libraries()?;
+    Ok((node, chromium))
 }
 
 #[test]
 fn the_page_in_chromium() {
-    let node = program(&["node"], "nodejs npm");
-    let chromium =
-        program(&["chromium", "chromium-browser", "google-chrome"], "chromium fonts-noto-core fonts-noto-cjk");
-    libraries();
+    let (node, chromium) = match needs() {
+        Ok(found) => found,
+        Err(missing) => {
+            let said = format!("the page in Chromium: {missing}, or run: cargo verify --install");
+            let Some(list) = std::env::var_os("AGENT_TEAMS_NOT_RUN") else { panic!("{said}") };
+            return std::fs::write(list, said).expect("the list of what did not run");
+        }
+    };
     let path = String::from_utf8(
         Command::new("sh").args(["-c", &format!("command -v {chromium}")]).output().expect("sh").stdout,
     )

@@ -4,13 +4,15 @@
 //!
 //! ```text
 //! cargo verify                    what every change must pass
-//! cargo verify --long             that, thousands of seeds, the measurements and all mutations
+//! cargo verify --install          that, and installs the packages that its tests need (so does CI=true)
+//! cargo verify --long             what every change must pass, thousands of seeds, the measurements and all mutations
 //! cargo verify --contract         writes docs/contract.md anew from wit/
 //! cargo verify --mutations        the mutations alone; of these names: --mutations slot round
 //! cargo verify --mutations -- --from 5000      arguments after -- are given to the simulation
 //! ```
 
 mod contract;
+mod features;
 mod licences;
 mod mutations;
 mod rules;
@@ -19,6 +21,7 @@ mod tree;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -53,6 +56,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("links", tree::linked),
     ("rules", rules::check),
     ("contract", contract::check),
+    ("features", features::check),
     ("licences", licences::check),
     ("clippy of the workspace", clippy),
     ("clippy of the component", clippy_component),
@@ -66,21 +70,22 @@ const LONG: &[(&str, Check)] = &[
     ("mutations", |root| mutations::check(root, &mutations::Choice::default())),
 ];
 
+/// Whether the tests may install packages.
+static INSTALL: AtomicBool = AtomicBool::new(false);
+
 /// Seeds of the long simulation.
 const SEEDS: &str = "3000";
 
 /// What the arguments ask for.
 enum Asked {
-    Checks { long: bool },
+    Checks { long: bool, install: bool },
     Mutations(mutations::Choice),
     Contract,
 }
 
 fn asked(arguments: &[String]) -> Result<Asked, String> {
     match arguments {
-        [] => Ok(Asked::Checks { long: false }),
         [contract] if contract == "--contract" => Ok(Asked::Contract),
-        [long] if long == "--long" => Ok(Asked::Checks { long: true }),
         [mutations, rest @ ..] if mutations == "--mutations" => {
             let (names, arguments) = match rest.iter().position(|argument| argument == "--") {
                 Some(end) => (&rest[..end], &rest[end + 1..]),
@@ -88,9 +93,13 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
             };
             Ok(Asked::Mutations(mutations::Choice { names: names.to_vec(), arguments: arguments.to_vec() }))
         }
-        _ => {
-            Err("cargo verify takes --long, --contract, or --mutations [NAME…] [-- ARGUMENTS OF THE SIMULATION], or nothing".into())
+        flags if flags.iter().all(|flag| ["--long", "--install"].contains(&flag.as_str())) => {
+            let has = |name: &str| flags.iter().any(|flag| flag == name);
+            Ok(Asked::Checks { long: has("--long"), install: has("--install") })
         }
+        _ => Err("cargo verify takes --long and --install, or --contract, or --mutations [NAME…] \
+                  [-- ARGUMENTS OF THE SIMULATION]"
+            .into()),
     }
 }
 
@@ -108,7 +117,8 @@ fn main() -> ExitCode {
     let begun = Instant::now();
     let chosen = |choice: mutations::Choice| move |root: &Path| mutations::check(root, &choice);
     let checks: Vec<(&str, Chosen)> = match asked {
-        Asked::Checks { long } => {
+        Asked::Checks { long, install } => {
+            INSTALL.store(install, Ordering::Relaxed);
             let more = if long { LONG } else { &[] };
             CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Chosen)).collect()
         }
@@ -228,12 +238,15 @@ fn simulation(root: &Path) -> Result<Count> {
 }
 
 fn run_tests(root: &Path, arguments: &[&str]) -> Result<Count> {
-    let mut child = cargo(root)
-        .args(["test", "--release", "--workspace", "--no-fail-fast"])
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start cargo")?;
+    // What a test that did not run leaves there.
+    let not_run = std::env::temp_dir().join(format!("agent-teams-not-run-{}", std::process::id()));
+    let mut command = cargo(root);
+    command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(arguments);
+    command.env("AGENT_TEAMS_NOT_RUN", &not_run);
+    if INSTALL.load(Ordering::Relaxed) {
+        command.env("AGENT_TEAMS_INSTALL", "1");
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
     let stdout = child.stdout.take().context("no output of the tests")?;
     let mut seen = Seen::default();
     for line in BufReader::new(stdout).lines() {
@@ -248,6 +261,10 @@ fn run_tests(root: &Path, arguments: &[&str]) -> Result<Count> {
     let mut note = format!("{passed} tests of {suites} suites passed, {failed} failed");
     if !ignored.is_empty() {
         note.push_str(&format!("; not run, since they must be asked for: {}", ignored.join(", ")));
+    }
+    if let Ok(what) = std::fs::read_to_string(&not_run) {
+        note.push_str(&format!("; NOT RUN: {what}"));
+        std::fs::remove_file(&not_run)?;
     }
     Ok(Count { passed, failed, note })
 }
@@ -287,8 +304,9 @@ mod unit {
     #[test]
     fn arguments_say_what_is_checked() {
         let asked = |arguments: &[&str]| asked(&arguments.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>());
-        assert!(matches!(asked(&[]), Ok(Asked::Checks { long: false })));
-        assert!(matches!(asked(&["--long"]), Ok(Asked::Checks { long: true })));
+        assert!(matches!(asked(&[]), Ok(Asked::Checks { long: false, install: false })));
+        assert!(matches!(asked(&["--long"]), Ok(Asked::Checks { long: true, install: false })));
+        assert!(matches!(asked(&["--install", "--long"]), Ok(Asked::Checks { long: true, install: true })));
         let Ok(Asked::Mutations(choice)) = asked(&["--mutations", "slot", "--", "--from", "9"]) else { panic!() };
         assert_eq!((choice.names, choice.arguments), (vec!["slot".to_owned()], vec!["--from".into(), "9".into()]));
         assert!(asked(&["--quick"]).is_err());
