@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
+use super::output::Color;
 use super::{
     backup, demo, doctor, import, import_tasks, jobs, send, serve, settle, slots, teams, tokens, users, watch,
 };
@@ -53,13 +54,6 @@ pub struct Global {
     /// When to use colours; `auto` looks at the terminal and at NO_COLOR.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,12 +3,20 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use comfy_table::{Attribute, Cell, Color as Hue, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::args::Color;
 use super::fail::Fail;
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
 
 /// The colour of a word, by what it means for the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]

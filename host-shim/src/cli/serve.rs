@@ -134,7 +134,7 @@ impl From<StartError> for Fail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::Color;
+    use crate::cli::output::Color;
     use crate::config::Config;
 
     /// Breaks down the thread that drops it, if that is the database's writer.

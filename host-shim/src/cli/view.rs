@@ -272,7 +272,7 @@ pub fn job(output: &Output, job: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::args::Color;
+    use super::super::output::Color;
     use super::*;
 
     #[test]

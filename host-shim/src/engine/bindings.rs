@@ -12,8 +12,8 @@ wasmtime::component::bindgen!({
     },
     exports: { default: async },
     with: {
-        "agent-teams:plugin/storage.transaction": crate::engine::capabilities::storage::OpenTransaction,
-        "agent-teams:plugin/locks.guard": crate::engine::capabilities::locks::Guard,
-        "agent-teams:plugin/agent-runs.runs": crate::engine::capabilities::agent_runs::Runs,
+        "agent-teams:plugin/storage.transaction": crate::engine::resources::OpenTransaction,
+        "agent-teams:plugin/locks.guard": crate::engine::lock_table::Guard,
+        "agent-teams:plugin/agent-runs.runs": crate::engine::resources::Runs,
     },
 });

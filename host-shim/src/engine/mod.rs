@@ -8,8 +8,10 @@ mod capabilities;
 mod component;
 mod convert;
 mod limits;
+mod lock_table;
 mod parking;
 mod plugin;
+mod resources;
 mod signals;
 mod ticker;
 

@@ -7,9 +7,9 @@ use wasmtime::component::Resource;
 
 use super::call::{Core, malformed, within};
 use super::capabilities::State;
-use super::capabilities::agent_runs::Runs;
 use super::convert;
 use super::parking::{Next, Waits};
+use super::resources::Runs;
 use super::{Options, Parts};
 use crate::agents::runs::Capability;
 use crate::contract::{

@@ -69,6 +69,7 @@ files! {
     JS, "js/views/shell.js";
     JS, "js/views/state-tab.js";
     JS, "js/views/task.js";
+    JS, "js/views/task-parts.js";
     JS, "js/views/team.js";
     JS, "locales/en.js";
     JS, "locales/zh.js";

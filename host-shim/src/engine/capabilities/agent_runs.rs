@@ -7,15 +7,12 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 use super::State;
-use crate::agents::runs::{self, AgentRuns, Capability, RunError};
+use crate::agents::runs::{self, AgentRuns, RunError};
 use crate::engine::bindings::agent_teams::plugin::agent_runs::{
     Cancellation, Cost, Description, Error, Failure, File, Host, HostRuns, Input, Interrupt, InterruptAnswer, Marker,
     Message, Origin, Question, Role, Run, RunStatus, ThreadState, Usage,
 };
-
-/// A capability in the hands of a guest: its own (from a lookup) or lent for
-/// one call.
-pub struct Runs(pub Capability);
+use crate::engine::resources::Runs;
 
 type Reply<T> = Result<std::result::Result<T, Error>>;
 

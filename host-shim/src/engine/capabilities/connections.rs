@@ -7,10 +7,10 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 use super::State;
-use super::agent_runs::Runs;
 use crate::agents::runs::Capability;
 use crate::contract::TeamRef;
 use crate::engine::bindings::agent_teams::plugin::connections::{Error, Host};
+use crate::engine::resources::Runs;
 
 /// The bound capabilities: at most one a team.
 #[derive(Default)]

@@ -16,8 +16,8 @@ use std::time::Duration;
 use wasmtime::component::ResourceTable;
 
 use self::connections::Connections;
-use self::locks::LockTable;
 use super::limits::{HOST_OBJECTS, LOG_LINES, Limits, Meter};
+use super::lock_table::LockTable;
 use super::{Options, Parts, bindings};
 
 /// What all calls of one component share.

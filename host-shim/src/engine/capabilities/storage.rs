@@ -5,15 +5,13 @@ use wasmtime::component::Resource;
 
 use super::State;
 use crate::engine::bindings::agent_teams::plugin::storage::{CommitError, Entry, Error, Host, HostTransaction};
+use crate::engine::resources::OpenTransaction;
 use crate::storage::{self, StoreError, Transaction};
 
 /// The most keys that one `get-many` reads.
 const MAX_KEYS: usize = 4096;
 /// The most entries that one `scan` returns.
 const MAX_SCAN: u32 = 10_000;
-
-/// An open transaction. Dropping it undoes everything.
-pub struct OpenTransaction(Box<dyn Transaction>);
 
 impl State {
     fn transaction<T>(

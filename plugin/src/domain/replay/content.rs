@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::payload::Fields;
+use super::fields::Fields;
 
 /// Whether a block is valid.
 pub fn valid(block: &Value) -> bool {

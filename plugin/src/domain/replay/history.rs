@@ -4,31 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use serde::{Deserialize, Serialize};
-
-use super::payload::Message;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemberPhase {
-    Provisioning,
-    Active,
-    Failed,
-}
-
-/// A member as an earlier build recorded it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HistoricalMember {
-    pub id: String,
-    pub name: String,
-    pub description: String,
-    pub provider: String,
-    /// `fresh` or `fork`.
-    pub context: String,
-    pub phase: MemberPhase,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
+use super::record::{HistoricalMember, MemberPhase, Message};
 
 /// Checks a member record. `before`: the member as it then was; `namesake`:
 /// the id of another member with this name.

@@ -5,9 +5,11 @@
 //! cannot be is named, and nothing after it counts.
 
 mod content;
+mod fields;
 mod history;
 mod line;
 mod payload;
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +21,10 @@ use serde_json::Value;
 use super::board::{self, Fault, Graph, Status, Task};
 use super::error::Result;
 
-pub use history::{HistoricalMember, MemberPhase, check_delivered, check_member, check_queued};
+pub use history::{check_delivered, check_member, check_queued};
 pub use line::{Line, Selected, read_line, select};
-pub use payload::{Message, Record, parse_record};
+pub use payload::parse_record;
+pub use record::{HistoricalMember, MemberPhase, Message, Record};
 
 /// Bytes of one record that a store takes.
 pub const LINE_BYTES: usize = 256 * 1024;

@@ -4,36 +4,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::history::{HistoricalMember, MemberPhase};
-use super::{content, id, integer};
+use super::fields::Fields;
+use super::record::{HistoricalMember, MemberPhase, Message, Record};
+use super::{content, id};
 use crate::domain::board::{Status, Task, TaskNumber, number};
-
-/// One record of a team.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Record {
-    Task(Task),
-    Member(HistoricalMember),
-    Queued(Message),
-    Delivered { message: String, target: String },
-}
-
-/// A message of the older mailbox. It is kept to be read and never delivered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Message {
-    pub id: String,
-    pub sender_id: String,
-    pub sender_name: String,
-    pub target_id: String,
-    /// Blocks as they were written.
-    pub content: Vec<Value>,
-    /// How it was to be delivered; version 1 only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<String>,
-}
 
 /// Reads the payload of a selected event. `None`: it is invalid.
 pub fn parse_record(kind: &str, version: u64, data: &Value) -> Option<Record> {
@@ -51,46 +27,7 @@ pub fn parse_record(kind: &str, version: u64, data: &Value) -> Option<Record> {
 
 /// The one value beside version and team.
 fn inner<'v>(data: &'v Value, name: &'static str) -> Option<&'v Value> {
-    Fields::of(data, &["version", "teamId", name], &[])?.0.get(name)
-}
-
-/// An object with exactly the expected keys.
-pub(super) struct Fields<'v>(&'v Map<String, Value>);
-
-impl<'v> Fields<'v> {
-    pub fn of(value: &'v Value, required: &[&str], optional: &[&str]) -> Option<Self> {
-        let map = value.as_object()?;
-        let known = map.keys().all(|k| required.contains(&k.as_str()) || optional.contains(&k.as_str()));
-        (known && required.iter().all(|k| map.contains_key(*k))).then_some(Self(map))
-    }
-
-    pub fn get(&self, key: &str) -> Option<&'v Value> {
-        self.0.get(key)
-    }
-
-    pub fn id(&self, key: &str) -> Option<String> {
-        id(self.0.get(key)?)
-    }
-
-    pub fn text(&self, key: &str) -> Option<String> {
-        self.0.get(key)?.as_str().map(String::from)
-    }
-
-    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        self.0.get(key)?.as_array()?.iter().map(|v| v.as_str().map(String::from)).collect()
-    }
-
-    /// Absent, or present and as `read` wants it.
-    pub fn optional<T>(&self, key: &str, read: impl Fn(&'v Value) -> Option<T>) -> Option<Option<T>> {
-        match self.0.get(key) {
-            None => Some(None),
-            Some(value) => read(value).map(Some),
-        }
-    }
-
-    pub fn integer(&self, key: &str) -> Option<u64> {
-        integer(self.0.get(key)?)
-    }
+    Fields::of(data, &["version", "teamId", name], &[])?.get(name)
 }
 
 fn task(value: &Value) -> Option<Task> {

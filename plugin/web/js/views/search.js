@@ -6,8 +6,8 @@ import { ask, asks, more, searchOf } from '../find.js';
 import { has, t } from '../i18n.js';
 import { fold, plain } from '../text.js';
 import { reveal } from './feed.js';
-import { setOpenTask } from './board.js';
 import { alertBox, button, empty, href, icon, said, status, time, why } from './parts.js';
+import { setOpenTask } from './task-parts.js';
 
 const AROUND = 90;
 

@@ -7,8 +7,8 @@ import { load, save } from '../drafts.js';
 import { t } from '../i18n.js';
 import { update } from '../store.js';
 import { plain } from '../text.js';
-import { blockerText, columnOf, ownerOf, setOpenTask, warningText } from './board.js';
 import { alertBox, button, icon, said, signButton, talk, time, why } from './parts.js';
+import { blockerText, columnOf, ownerOf, setOpenTask, warningText } from './task-parts.js';
 
 /** Counted in UTF-16 units after trimming, as the board counts them. */
 const BOUNDS = { subject: 200, description: 16_384 };

@@ -6,11 +6,13 @@
 //! cargo verify                    what every change must pass
 //! cargo verify --install          that, and installs the packages that its tests need (so does CI=true)
 //! cargo verify --long             what every change must pass, thousands of seeds, the measurements and all mutations
+//! cargo verify --only words links these checks alone
 //! cargo verify --contract         writes docs/contract.md anew from wit/
 //! cargo verify --mutations        the mutations alone; of these names: --mutations slot round
 //! cargo verify --mutations -- --from 5000      arguments after -- are given to the simulation
 //! ```
 
+mod circles;
 mod contract;
 mod features;
 mod licences;
@@ -55,6 +57,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("phrases", tree::phrases),
     ("links", tree::linked),
     ("rules", rules::check),
+    ("circles", circles::check),
     ("contract", contract::check),
     ("features", features::check),
     ("licences", licences::check),
@@ -81,11 +84,22 @@ enum Asked {
     Checks { long: bool, install: bool },
     Mutations(mutations::Choice),
     Contract,
+    Only(Vec<String>),
 }
 
 fn asked(arguments: &[String]) -> Result<Asked, String> {
     match arguments {
         [contract] if contract == "--contract" => Ok(Asked::Contract),
+        [only, names @ ..] if only == "--only" && !names.is_empty() => {
+            let all = || CHECKS.iter().chain(LONG).map(|(name, _)| *name);
+            match names.iter().find(|name| !all().any(|known| known == *name)) {
+                None => Ok(Asked::Only(names.to_vec())),
+                Some(name) => {
+                    let names: Vec<&str> = all().collect();
+                    Err(format!("there is no check `{name}`; the checks are: {}", names.join(", ")))
+                }
+            }
+        }
         [mutations, rest @ ..] if mutations == "--mutations" => {
             let (names, arguments) = match rest.iter().position(|argument| argument == "--") {
                 Some(end) => (&rest[..end], &rest[end + 1..]),
@@ -97,7 +111,7 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
             let has = |name: &str| flags.iter().any(|flag| flag == name);
             Ok(Asked::Checks { long: has("--long"), install: has("--install") })
         }
-        _ => Err("cargo verify takes --long and --install, or --contract, or --mutations [NAME…] \
+        _ => Err("cargo verify takes --long and --install, or --only NAME…, or --contract, or --mutations [NAME…] \
                   [-- ARGUMENTS OF THE SIMULATION]"
             .into()),
     }
@@ -123,6 +137,10 @@ fn main() -> ExitCode {
             CHECKS.iter().chain(more).map(|(name, check)| (*name, Box::new(check) as Chosen)).collect()
         }
         Asked::Mutations(choice) => vec![("mutations", Box::new(chosen(choice)))],
+        Asked::Only(names) => {
+            let chosen = CHECKS.iter().chain(LONG).filter(|(name, _)| names.iter().any(|chosen| chosen == name));
+            chosen.map(|(name, check)| (*name, Box::new(check) as Chosen)).collect()
+        }
         Asked::Contract => vec![("contract", Box::new(contract::write))],
     };
     let mut rows: Vec<(&str, Result<Count>, Duration)> = Vec::new();
