@@ -371,6 +371,27 @@ fn a_run_that_the_host_lost_is_unknown_and_waits_for_a_person() {
 }
 
 #[test]
+fn a_retry_is_no_start_while_the_host_cannot_tell_of_the_earlier_run() {
+    let desk = imported();
+    desk.action("alice", "connect", &json!({"team_id": RELEASE})).expect("reconnects");
+    desk.work();
+    let retry = json!({"team_id": RELEASE, "job_id": RUNNING, "outcome": "retry"});
+    desk.double.durable_keys(false);
+    desk.action("alice", "settle", &retry).expect("asks again");
+    desk.work();
+    // In the queue, a cancel would end it beside the run that it may have.
+    assert_eq!(job(&desk, RUNNING)["status"], "unknown");
+    assert!(desk.double.admissions().is_empty(), "nothing was started");
+    desk.double.durable_keys(true);
+    desk.action("alice", "settle", &retry).expect("asks again");
+    desk.work();
+    desk.host.clock().advance(60_000);
+    desk.work();
+    assert_eq!(job(&desk, RUNNING)["status"], "completed");
+    assert_eq!(desk.double.admissions_in(RESEARCH).len(), 2, "once, and then the one behind it");
+}
+
+#[test]
 fn an_imported_team_works_like_any_other() {
     let desk = imported();
     let state = desk.action("alice", "state", &json!({"team_id": RELEASE})).expect("reads");

@@ -39,14 +39,15 @@ impl TeamStep<'_> {
 
     /// An input that was frozen by the earlier plugin. Its run is looked for;
     /// nothing is sent without a slot of this deployment, so what was never
-    /// admitted goes back into the queue.
+    /// admitted goes back into the queue. Where the host cannot tell, it stays
+    /// unknown, also if a person wants it tried again: in the queue nothing would
+    /// end the run that it may have.
     fn ask_only(&self, job: &Job, frozen: Option<&Frozen>) -> Observation {
         let key = frozen.map_or(job.id.as_str(), |f| &f.key);
         match observe::find(self.runs, job, key) {
             KeyLookup::Known(seen) => seen,
-            // A person wants it tried again.
-            KeyLookup::Unclear if frozen.is_some_and(|f| !f.insist) => Observation::Lost,
-            KeyLookup::Never | KeyLookup::Unclear => Observation::NotNow {
+            KeyLookup::Unclear => Observation::Lost,
+            KeyLookup::Never => Observation::NotNow {
                 code: "never_began",
                 message: "The earlier plugin's run of it never began; it is started anew.".into(),
                 disconnect: false,
