@@ -72,6 +72,19 @@ fn parse<T: serde::de::DeserializeOwned>(key: &str, text: &str) -> Result<T, Str
     serde_json::from_str(text).map_err(|e| format!("the record {key} cannot be read: {e}"))
 }
 
+/// What one commit has changed.
+#[derive(Default)]
+struct Commit {
+    /// Each job with what it was before.
+    jobs: BTreeMap<TeamKey, Vec<(Option<Job>, u32)>>,
+    heads: BTreeMap<TeamKey, Option<Head>>,
+    /// The work lists, by their prefixes.
+    threads: BTreeSet<String>,
+    /// The owners that took a slot, and those that had their turn.
+    admitted: Vec<String>,
+    served: Vec<String>,
+}
+
 impl Checker {
     /// A mirror of an empty store with so many slots.
     pub fn new(slots: u32) -> Self {
@@ -153,96 +166,101 @@ impl Checker {
     pub fn committed(&mut self, changes: &[Change], scene: Scene, planned: Option<&BTreeSet<String>>) -> Check {
         let free_before = self.free_slots(scene.agents);
         let waiting = (free_before == 1).then(|| self.waiting_owners(scene, &[]));
-        let mut touched: BTreeMap<TeamKey, Vec<(Option<Job>, u32)>> = BTreeMap::new();
-        let mut heads: BTreeMap<TeamKey, Option<Head>> = BTreeMap::new();
-        let mut threads: BTreeSet<String> = BTreeSet::new();
-        let mut admitted: Vec<String> = Vec::new();
-        let mut served: Vec<String> = Vec::new();
-        for (key, old, new) in changes {
-            let parts: Vec<&str> = key.split('/').collect();
-            match parts.as_slice() {
-                ["work", owner, thread, _] => {
-                    threads.insert(format!("work/{owner}/{thread}/"));
-                    match new {
-                        Some(text) => self.work.insert(key.clone(), (keys::unpart(owner), parse(key, text)?)),
-                        None => self.work.remove(key),
-                    };
-                }
-                ["slot", _] => match new {
-                    Some(text) => {
-                        let slot: Slot = parse(key, text)?;
-                        if old.is_some() {
-                            return Err(format!("{key} was taken from its holder"));
-                        }
-                        admitted.push(slot.owner.clone());
-                        self.slots.insert(key.clone(), (slot.owner, slot.team, slot.n));
-                    }
-                    None => {
-                        self.slots.remove(key);
-                    }
-                },
-                // Whoever is last had its turn, also where its team's step was
-                // under way and nothing could be tried.
-                ["round"] => {
-                    let round: Vec<String> = new.as_deref().map(|t| parse(key, t)).transpose()?.unwrap_or_default();
-                    served.extend(round.last().filter(|_| planned.is_some()).cloned());
-                }
-                ["team", owner, team, rest @ ..] => {
-                    let at = (keys::unpart(owner), (*team).to_string());
-                    let mirror = self.teams.entry(at.clone()).or_default();
-                    match rest {
-                        ["team"] => {
-                            if old.is_some() && new.is_some() {
-                                return Err(format!("the roster of {team} changed"));
-                            }
-                            mirror.team = new.as_deref().map(|t| parse(key, t)).transpose()?;
-                            mirror.disconnected = None;
-                        }
-                        ["head"] => {
-                            heads.insert(at, mirror.head.take());
-                            mirror.head = new.as_deref().map(|t| parse(key, t)).transpose()?;
-                        }
-                        ["job", n] => {
-                            let n: u32 = n.parse().map_err(|_| format!("a bad key {key}"))?;
-                            let before = match new {
-                                Some(text) => mirror.jobs.insert(n, parse(key, text)?),
-                                None => mirror.jobs.remove(&n),
-                            };
-                            touched.entry(at).or_default().push((before, n));
-                        }
-                        ["job", n, part @ ("text" | "result")] => {
-                            let living = mirror.team.is_some();
-                            if old.is_some() && living {
-                                return Err(format!("the {part} of job {n} in {team} changed after it was stored"));
-                            }
-                            if new.as_deref().is_some_and(|t| t.contains("FOREIGN")) {
-                                return Err(format!("a foreign answer was stored as the {part} of job {n} in {team}"));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-                _ => {}
-            }
+        let mut commit = Commit::default();
+        for change in changes {
+            self.mirror(change, &mut commit, planned.is_some())?;
         }
-        self.fairness.taken(&admitted, waiting, planned)?;
-        self.learn(&touched);
-        for thread in threads {
-            self.check_conversation(&thread)?;
+        self.fairness.taken(&commit.admitted, waiting, planned)?;
+        self.learn(&commit.jobs);
+        for thread in &commit.threads {
+            self.check_conversation(thread)?;
         }
-        for at in touched.keys() {
+        for at in commit.jobs.keys() {
             if let Some(mirror) = self.teams.get_mut(at) {
                 mirror.disconnected = None;
             }
         }
-        for (at, before) in &heads {
+        for (at, before) in &commit.heads {
             self.check_head(at, before.as_ref())?;
             self.check_pause(at, before.as_ref())?;
         }
-        let mut attempts: Vec<String> = served;
-        for (at, jobs) in touched {
+        self.check_jobs(commit, changes, scene, planned.is_some())
+    }
+
+    /// Takes one change of a commit into the mirror. `step`: a step of the worker
+    /// made the commit.
+    fn mirror(&mut self, (key, old, new): &Change, commit: &mut Commit, step: bool) -> Check {
+        let parts: Vec<&str> = key.split('/').collect();
+        match parts.as_slice() {
+            ["work", owner, thread, _] => {
+                commit.threads.insert(format!("work/{owner}/{thread}/"));
+                match new {
+                    Some(text) => self.work.insert(key.clone(), (keys::unpart(owner), parse(key, text)?)),
+                    None => self.work.remove(key),
+                };
+            }
+            ["slot", _] => match new {
+                Some(_) if old.is_some() => return Err(format!("{key} was taken from its holder")),
+                Some(text) => {
+                    let slot: Slot = parse(key, text)?;
+                    commit.admitted.push(slot.owner.clone());
+                    self.slots.insert(key.clone(), (slot.owner, slot.team, slot.n));
+                }
+                None => {
+                    self.slots.remove(key);
+                }
+            },
+            // Whoever is last had its turn, also where its team's step was
+            // under way and nothing could be tried.
+            ["round"] => {
+                let round: Vec<String> = new.as_deref().map(|t| parse(key, t)).transpose()?.unwrap_or_default();
+                commit.served.extend(round.last().filter(|_| step).cloned());
+            }
+            ["team", owner, team, rest @ ..] => {
+                let at = (keys::unpart(owner), (*team).to_string());
+                let mirror = self.teams.entry(at.clone()).or_default();
+                match rest {
+                    ["team"] => {
+                        if old.is_some() && new.is_some() {
+                            return Err(format!("the roster of {team} changed"));
+                        }
+                        mirror.team = new.as_deref().map(|t| parse(key, t)).transpose()?;
+                        mirror.disconnected = None;
+                    }
+                    ["head"] => {
+                        commit.heads.insert(at, mirror.head.take());
+                        mirror.head = new.as_deref().map(|t| parse(key, t)).transpose()?;
+                    }
+                    ["job", n] => {
+                        let n: u32 = n.parse().map_err(|_| format!("a bad key {key}"))?;
+                        let before = match new {
+                            Some(text) => mirror.jobs.insert(n, parse(key, text)?),
+                            None => mirror.jobs.remove(&n),
+                        };
+                        commit.jobs.entry(at).or_default().push((before, n));
+                    }
+                    ["job", n, part @ ("text" | "result")] => {
+                        if old.is_some() && mirror.team.is_some() {
+                            return Err(format!("the {part} of job {n} in {team} changed after it was stored"));
+                        }
+                        if new.as_deref().is_some_and(|t| t.contains("FOREIGN")) {
+                            return Err(format!("a foreign answer was stored as the {part} of job {n} in {team}"));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks the jobs that a commit changed, and counts the attempts of owners.
+    fn check_jobs(&mut self, commit: Commit, changes: &[Change], scene: Scene, step: bool) -> Check {
+        let mut attempts = commit.served;
+        for (at, jobs) in commit.jobs {
             let Some(mirror) = self.teams.get(&at).filter(|m| m.team.is_some()) else { continue };
-            if !heads.contains_key(&at) {
+            if !commit.heads.contains_key(&at) {
                 return Err(format!("a job of {} changed and its team's revision did not", at.1));
             }
             for (before, n) in jobs {
@@ -254,7 +272,7 @@ impl Checker {
                         }
                     }
                 }
-                if planned.is_some() && put_back(before.as_ref(), mirror.jobs.get(&n)) {
+                if step && put_back(before.as_ref(), mirror.jobs.get(&n)) {
                     attempts.push(at.0.clone());
                 }
                 self.check_job(&at, mirror, before.as_ref(), n, changes, scene.agents)?;

@@ -13,6 +13,42 @@ use crate::domain::text;
 pub const ACTIONS: [&str; 8] =
     ["claim", "release", "edit", "set_dependencies", "complete", "reopen", "reassign", "delete"];
 
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Claim,
+    Release,
+    Edit,
+    SetDependencies,
+    Complete,
+    Reopen,
+    Reassign,
+    Delete,
+}
+
+impl Action {
+    /// In the order of [`ACTIONS`].
+    const ALL: [Self; 8] = [
+        Self::Claim,
+        Self::Release,
+        Self::Edit,
+        Self::SetDependencies,
+        Self::Complete,
+        Self::Reopen,
+        Self::Reassign,
+        Self::Delete,
+    ];
+
+    fn named(name: &str) -> Result<Self> {
+        let at = ACTIONS.iter().position(|action| *action == name);
+        at.map(|at| Self::ALL[at]).ok_or_else(|| {
+            let (shown, _) = text::excerpt(name, 60);
+            let message = format!("There is no action \"{shown}\". The actions are: {}.", ACTIONS.join(", "));
+            error::invalid("action", message)
+        })
+    }
+}
+
 /// A change, as it was sent. Fields that its action does not use are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
@@ -51,8 +87,8 @@ pub fn update(task: &Task, expected: u64, change: &Change, actor: Actor, around:
         if fits { Ok(()) } else { Err(error::invalid_transition(task, change.action, status.as_str(), people)) }
     };
     let mut next = task.clone();
-    match change.action {
-        "claim" => {
+    match Action::named(change.action)? {
+        Action::Claim => {
             if let Some(owner) = task.owner_id.as_deref().filter(|owner| *owner != actor.id) {
                 return Err(error::already_claimed(task, owner, people));
             }
@@ -60,62 +96,62 @@ pub fn update(task: &Task, expected: u64, change: &Change, actor: Actor, around:
             next.status = Status::InProgress;
             next.owner_id = Some(actor.id.into());
         }
-        "release" => {
+        Action::Release => {
             mine_or_lead()?;
             from(Status::InProgress)?;
             next.status = Status::Pending;
             next.owner_id = None;
         }
-        "edit" => {
+        Action::Edit => {
             mine_or_lead()?;
-            if change.subject.is_none() && change.description.is_none() && change.write_scopes.is_none() {
-                let message = "edit needs at least one of `subject`, `description` and `write_scopes`.";
-                return Err(error::invalid("subject", message));
-            }
-            if let Some(subject) = change.subject {
-                next.subject = checked_text("subject", subject, SUBJECT)?;
-            }
-            if let Some(description) = change.description {
-                next.description = checked_text("description", description, DESCRIPTION)?;
-            }
-            if let Some(scopes) = change.write_scopes {
-                next.write_scopes = checked_scopes(scopes, bounds)?;
-            }
+            edit(&mut next, change, bounds)?;
         }
-        "set_dependencies" => {
+        Action::SetDependencies => {
             mine_or_lead()?;
             let blocked_by = change.blocked_by.ok_or_else(|| {
                 error::invalid("blocked_by", "set_dependencies needs `blocked_by`: the whole list, or [] for none.")
             })?;
             next.blocked_by = checked_blockers(graph, &task.id, blocked_by, &task.blocked_by, bounds)?;
         }
-        "complete" => {
+        Action::Complete => {
             mine_or_lead()?;
             from(Status::InProgress)?;
             next.status = Status::Completed;
         }
-        "reopen" => {
+        Action::Reopen => {
             mine_or_lead()?;
             from(Status::Completed)?;
             next.status = Status::Pending;
             next.owner_id = None;
         }
-        "reassign" => reassign(task, &mut next, change, actor, around)?,
-        "delete" => {
+        Action::Reassign => reassign(task, &mut next, change, actor, around)?,
+        Action::Delete => {
             mine_or_lead()?;
             if let Some(dependant) = graph.first_dependant(&task.id)? {
                 return Err(error::has_dependents(&task.id, &dependant));
             }
             next.status = Status::Deleted;
         }
-        other => {
-            let (shown, _) = text::excerpt(other, 60);
-            let message = format!("There is no action \"{shown}\". The actions are: {}.", ACTIONS.join(", "));
-            return Err(error::invalid("action", message));
-        }
     }
     next.revision += 1;
     Ok(next)
+}
+
+fn edit(next: &mut Task, change: &Change, bounds: &Bounds) -> Result<()> {
+    if change.subject.is_none() && change.description.is_none() && change.write_scopes.is_none() {
+        let message = "edit needs at least one of `subject`, `description` and `write_scopes`.";
+        return Err(error::invalid("subject", message));
+    }
+    if let Some(subject) = change.subject {
+        next.subject = checked_text("subject", subject, SUBJECT)?;
+    }
+    if let Some(description) = change.description {
+        next.description = checked_text("description", description, DESCRIPTION)?;
+    }
+    if let Some(scopes) = change.write_scopes {
+        next.write_scopes = checked_scopes(scopes, bounds)?;
+    }
+    Ok(())
 }
 
 fn reassign(task: &Task, next: &mut Task, change: &Change, actor: Actor, around: Around) -> Result<()> {

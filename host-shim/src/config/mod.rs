@@ -387,7 +387,7 @@ pub const NO_AGENTS_HINT: &str = "No agents are configured, so no team can be ma
      the current folder or the data folder (`agent-teams doctor --sample` prints a commented one) and start again.";
 
 /// A commented configuration to begin with.
-pub const SAMPLE: &str = include_str!("config/sample.toml");
+pub const SAMPLE: &str = include_str!("sample.toml");
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ use owner::{CHECK, Decision, NOTE, Request};
 use story::Story;
 
 /// The configuration that the demo puts into its data folder.
-const CONFIG: &str = include_str!("../../demo/agent-teams.toml");
+const CONFIG: &str = include_str!("../../../demo/agent-teams.toml");
 const FOLDER: &str = "demo";
 const TEAM_KEY: &str = "demo-team";
 /// Far beyond what the story takes.

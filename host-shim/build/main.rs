@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-#[path = "build/metadata.rs"]
 mod metadata;
-#[path = "build/nested.rs"]
 mod nested;
 
 fn main() {
