@@ -2,11 +2,11 @@
 //! `agent-teams.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use super::providers::scripted::Rule;
+use super::providers::{Mistake, ModelConfig};
 
 /// The tools that every host has; component tools come on top.
 pub const BUILTIN_TOOLS: [&str; 4] = [ASK, "list_files", "read_file", "write_file"];
@@ -144,61 +144,6 @@ fn named(list: &[String], tool: &str) -> bool {
     list.iter().any(|name| name == tool || (!builtin && name == EXTENSIONS))
 }
 
-/// One model, by the kind of its endpoint.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum ModelConfig {
-    /// A chat-completions endpoint.
-    Openai(OpenAiConfig),
-    /// Rules instead of a model: no network.
-    Scripted(ScriptedConfig),
-}
-
-/// An OpenAI-compatible endpoint.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OpenAiConfig {
-    /// For example `http://127.0.0.1:8080/v1`; `/chat/completions` is added.
-    pub base_url: String,
-    pub model: String,
-    /// Name of the environment variable that holds the key. The key itself is
-    /// never in the file, in a log or in an error. Absent: no key is sent.
-    #[serde(default)]
-    pub api_key_env: Option<String>,
-    /// Seconds without a byte after which an attempt is given up.
-    #[serde(default = "default_timeout_seconds")]
-    pub timeout_seconds: u32,
-    /// Further attempts after a temporary failure.
-    #[serde(default = "default_max_retries")]
-    pub max_retries: u32,
-    /// The first pause between attempts; it doubles, up to 30 seconds.
-    #[serde(default = "default_backoff_ms")]
-    pub backoff_ms: u32,
-    #[serde(default)]
-    pub temperature: Option<f64>,
-    #[serde(default)]
-    pub max_tokens: Option<u32>,
-}
-
-fn default_timeout_seconds() -> u32 {
-    120
-}
-fn default_max_retries() -> u32 {
-    4
-}
-fn default_backoff_ms() -> u32 {
-    500
-}
-
-/// A scripted model: a rule file, or rules in place.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ScriptedConfig {
-    /// A TOML file with `[[rules]]`.
-    pub script: Option<PathBuf>,
-    pub rules: Vec<Rule>,
-}
-
 /// A mistake in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
@@ -217,11 +162,7 @@ impl AgentsConfig {
     /// configuration file).
     pub fn resolve_paths(&mut self, base: &Path) {
         for model in self.models.values_mut() {
-            if let ModelConfig::Scripted(ScriptedConfig { script: Some(path), .. }) = model
-                && path.is_relative()
-            {
-                *path = base.join(&*path);
-            }
+            model.provider_mut().resolve_paths(base);
         }
     }
 
@@ -232,7 +173,8 @@ impl AgentsConfig {
             return Err(fault("conversations.max_runs_per_user".into(), "give a number from 1 to 1000"));
         }
         for (name, model) in &self.models {
-            validate_model(name, model)?;
+            let wrong = model.provider().validate();
+            wrong.map_err(|Mistake { field, message }| fault(format!("models.{name}.{field}"), message))?;
         }
         let mut names = BTreeSet::new();
         for (i, agent) in self.agents.iter().enumerate() {
@@ -275,50 +217,6 @@ fn validate_name(name: &str) -> Result<(), String> {
     }
     if name.chars().any(char::is_control) {
         return Err("must not contain control characters".into());
-    }
-    Ok(())
-}
-
-fn validate_model(name: &str, model: &ModelConfig) -> Result<(), ConfigError> {
-    let key = |field: &str| format!("models.{name}.{field}");
-    match model {
-        ModelConfig::Openai(m) => {
-            let url = reqwest::Url::parse(&m.base_url).map_err(|_| fault(key("base_url"), "is not a URL"))?;
-            if !matches!(url.scheme(), "http" | "https") {
-                return Err(fault(key("base_url"), "must begin with http:// or https://"));
-            }
-            if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-                return Err(fault(key("base_url"), "must hold no user, password or query; use api_key_env"));
-            }
-            if m.model.trim().is_empty() {
-                return Err(fault(key("model"), "must not be empty"));
-            }
-            if let Some(env) = &m.api_key_env
-                && (env.is_empty() || !env.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
-            {
-                return Err(fault(key("api_key_env"), "must be the name of an environment variable, not a key"));
-            }
-            if m.timeout_seconds == 0 {
-                return Err(fault(key("timeout_seconds"), "must be at least 1"));
-            }
-            if m.max_retries > 20 {
-                return Err(fault(key("max_retries"), "must be at most 20"));
-            }
-            if m.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
-                return Err(fault(key("temperature"), "must be between 0 and 2"));
-            }
-            if m.max_tokens == Some(0) {
-                return Err(fault(key("max_tokens"), "must be at least 1"));
-            }
-        }
-        ModelConfig::Scripted(m) => {
-            if m.script.is_none() == m.rules.is_empty() {
-                return Err(fault(key("script"), "give either a script or rules"));
-            }
-            for (i, rule) in m.rules.iter().enumerate() {
-                rule.validate().map_err(|message| fault(key(&format!("rules[{i}]")), message))?;
-            }
-        }
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //! users. One that exists nowhere would match nothing, in silence: a misspelt tool
 //! under `approve` would be a tool that runs without an approval.
 
-use super::config::{AgentConfig, AgentsConfig, BUILTIN_TOOLS, ConfigError, EXTENSIONS, ModelConfig, fault};
+use super::config::{AgentConfig, AgentsConfig, BUILTIN_TOOLS, ConfigError, EXTENSIONS, fault};
+use super::providers::{NameInUse, Named};
 
 /// Near names that a refusal offers.
 const OFFERED: usize = 3;
@@ -47,24 +48,18 @@ impl AgentsConfig {
         Ok(())
     }
 
-    /// The same for the conditions of a scripted model's rules. Those in a
-    /// script file may be meant for other configurations, too.
+    /// The same for what a model's settings name.
     pub fn check_model(&self, model: &str, known: &Known<'_>) -> Result<(), ConfigError> {
-        let Some(ModelConfig::Scripted(script)) = self.models.get(model) else { return Ok(()) };
-        for (at, rule) in script.rules.iter().enumerate() {
-            let key = |field: &str| format!("models.{model}.rules[{at}].{field}");
-            if let Some(name) = &rule.agent
-                && !self.agents.iter().any(|agent| agent.name == *name)
-            {
-                let near = nearest(name, self.agents.iter().map(|agent| agent.name.as_str()));
-                return Err(fault(key("agent"), format!("there is no agent {name:?}; {near}")));
-            }
-            if let Some(name) = rule.tool.as_ref().filter(|name| !name.is_empty())
-                && !known.tool(name)
-            {
-                let near = nearest(name, known.tool_names());
-                return Err(fault(key("tool"), format!("there is no tool {name:?}; {near}")));
-            }
+        let Some(config) = self.models.get(model) else { return Ok(()) };
+        for NameInUse { field, names } in config.provider().names() {
+            let (kind, name, near) = match &names {
+                Named::Agent(name) if !self.agents.iter().any(|agent| agent.name == *name) => {
+                    ("agent", name, nearest(name, self.agents.iter().map(|agent| agent.name.as_str())))
+                }
+                Named::Tool(name) if !known.tool(name) => ("tool", name, nearest(name, known.tool_names())),
+                Named::Agent(_) | Named::Tool(_) => continue,
+            };
+            return Err(fault(format!("models.{model}.{field}"), format!("there is no {kind} {name:?}; {near}")));
         }
         Ok(())
     }

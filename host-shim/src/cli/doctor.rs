@@ -4,7 +4,6 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,20 +12,14 @@ use super::Place;
 use super::client::Client;
 use super::fail::{Exit, Fail};
 use super::output::{Output, Tone, clean};
-use crate::agents::config::{BUILTIN_TOOLS, EXTENSIONS, ModelConfig};
+use crate::agents::config::{BUILTIN_TOOLS, EXTENSIONS};
 use crate::agents::names::Known;
-use crate::agents::providers::openai::OpenAiModel;
-use crate::agents::providers::scripted::ScriptedModel;
-use crate::agents::providers::{Model, ModelMessage, ModelRequest};
 use crate::app;
 use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
 use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
 use crate::storage::MemoryStore;
 use crate::storage::database::{Database, InUse};
 use crate::users::Users;
-
-/// How long a model may take for its few words.
-const MODEL_TIME: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
 #[command(
@@ -94,7 +87,7 @@ pub async fn run(place: &Place, args: Doctor, output: &Output) -> Result<Exit, F
         for (name, model) in &config.agents.models {
             let found = match known.as_ref().map(|known| config.agents.check_model(name, known)) {
                 Some(Err(error)) => Err(config.agents_error(error).to_string()),
-                _ => check_model(model, args.models).await,
+                _ => model.provider().probe(args.models).await.map(|found| ((), found)),
             };
             findings.note(&format!("model {name}"), found);
         }
@@ -207,37 +200,4 @@ fn check_agent(config: &Config, index: usize, known: Option<&Known<'_>>) -> Resu
         found.push_str(&format!("; it cannot ask its team mates: add \"{EXTENSIONS}\" to its tools"));
     }
     Ok(((), found))
-}
-
-async fn check_model(config: &ModelConfig, ask: bool) -> Result<((), String), String> {
-    match config {
-        ModelConfig::Scripted(scripted) => {
-            if let Some(script) = &scripted.script {
-                ScriptedModel::load(script).map_err(|e| format!("{e:#}"))?;
-            }
-            Ok(((), "a script, which needs no network".into()))
-        }
-        ModelConfig::Openai(openai) => {
-            if let Some(name) = openai.api_key_env.as_deref()
-                && std::env::var_os(name).is_none_or(|value| value.is_empty())
-            {
-                return Err(format!("the environment variable {name} is not set; it holds the key of this endpoint"));
-            }
-            if !ask {
-                return Ok(((), format!("{} (--models asks it for a word)", openai.base_url)));
-            }
-            let model = OpenAiModel::new(openai.clone()).map_err(|e| format!("{e:#}"))?;
-            let request = ModelRequest {
-                agent: "doctor".into(),
-                run: "doctor".into(),
-                messages: vec![ModelMessage::Human { text: "Answer with the word ready.".into() }],
-                ..ModelRequest::default()
-            };
-            match tokio::time::timeout(MODEL_TIME, model.complete(&request)).await {
-                Ok(Ok(_)) => Ok(((), format!("{} answers", openai.base_url))),
-                Ok(Err(error)) => Err(format!("{}: {error}; look at base_url, model and key", openai.base_url)),
-                Err(_) => Err(format!("{} gave no answer in {} s", openai.base_url, MODEL_TIME.as_secs())),
-            }
-        }
-    }
 }

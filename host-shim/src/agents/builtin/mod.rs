@@ -32,11 +32,9 @@ use anyhow::Context;
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, broadcast};
 
-use super::config::{AgentConfig, AgentsConfig, ConversationsConfig, ModelConfig};
+use super::config::{AgentConfig, AgentsConfig, ConversationsConfig};
 use super::host::{AgentCard, AgentHost, Conversation, Post, Posted, ToolHost, Transcript};
 use super::providers::Model;
-use super::providers::openai::OpenAiModel;
-use super::providers::scripted::ScriptedModel;
 use super::runs::{Capability, RunError};
 use crate::contract::{EndedRun, ToolDef};
 use crate::storage::database::Database;
@@ -80,13 +78,7 @@ impl BuiltinAgents {
         config.validate()?;
         let mut models: HashMap<String, Arc<dyn Model>> = HashMap::new();
         for (name, model) in config.models {
-            let model: Arc<dyn Model> = match model {
-                ModelConfig::Openai(c) => Arc::new(OpenAiModel::new(c).with_context(|| format!("models.{name}"))?),
-                ModelConfig::Scripted(c) => Arc::new(match c.script {
-                    Some(path) => ScriptedModel::load(&path).with_context(|| format!("models.{name}.script"))?,
-                    None => ScriptedModel::new(c.rules),
-                }),
-            };
+            let model = model.provider().open().with_context(|| format!("models.{name}"))?;
             models.insert(name, model);
         }
         Self::with_models(db, config.agents, &config.conversations, models, tools, users, workspaces)

@@ -1,12 +1,93 @@
-//! Models behind one trait: an OpenAI-compatible endpoint and the scripted one.
+//! Models behind one trait. A kind of endpoint is one file, with its settings,
+//! and one line in [`ModelConfig`].
 
 pub mod openai;
 mod reply;
 pub mod scripted;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use serde::Deserialize;
 
 use crate::contract::ToolDef;
+
+/// The settings of one kind of endpoint, and what the program needs of it.
+#[async_trait]
+pub trait Provider: std::fmt::Debug + Send + Sync {
+    /// Checks everything that can be checked without a file or the network.
+    fn validate(&self) -> Result<(), Mistake>;
+    /// Makes relative paths relative to the folder of the configuration file.
+    fn resolve_paths(&mut self, _base: &Path) {}
+    /// The agents and tools that the settings name; each must exist.
+    fn names(&self) -> Vec<NameInUse> {
+        Vec::new()
+    }
+    /// A client of the endpoint. Fails if a file or the machine's set-up cannot
+    /// be read; nothing is sent.
+    fn open(&self) -> anyhow::Result<Arc<dyn Model>>;
+    /// For `doctor`: whether it can be used, and what was found, in a sentence.
+    /// `ask`: the endpoint may be asked for a word.
+    async fn probe(&self, ask: bool) -> Result<String, String>;
+}
+
+/// A wrong setting of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The field under `[models.NAME]`.
+    pub field: String,
+    pub message: String,
+}
+
+impl Mistake {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// A name in a model's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameInUse {
+    /// The field under `[models.NAME]`.
+    pub field: String,
+    pub names: Named,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    Agent(String),
+    Tool(String),
+}
+
+macro_rules! providers {
+    ($($(#[$doc:meta])* $kind:ident($settings:ty),)*) => {
+        /// One model, by the kind of its endpoint: `kind` under `[models.NAME]`.
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(tag = "kind", rename_all = "lowercase")]
+        pub enum ModelConfig {
+            $($(#[$doc])* $kind($settings),)*
+        }
+
+        impl ModelConfig {
+            pub fn provider(&self) -> &dyn Provider {
+                match self { $(Self::$kind(settings) => settings,)* }
+            }
+
+            pub fn provider_mut(&mut self) -> &mut dyn Provider {
+                match self { $(Self::$kind(settings) => settings,)* }
+            }
+        }
+    };
+}
+
+providers! {
+    /// A chat-completions endpoint.
+    Openai(openai::OpenAiConfig),
+    /// Rules instead of a model: no network.
+    Scripted(scripted::ScriptedConfig),
+}
 
 /// One model call. Nothing in it is remembered between calls.
 #[derive(Clone, Debug, Default)]

@@ -1,15 +1,16 @@
 //! An OpenAI-compatible chat-completions endpoint.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::reply::{Assembler, MAX_REPLY, SseLines, parse_json};
-use super::{Model, ModelError, ModelMessage, ModelReply, ModelRequest};
-use crate::agents::config::OpenAiConfig;
+use super::{Mistake, Model, ModelError, ModelMessage, ModelReply, ModelRequest, Provider};
 use crate::outbound;
 
 /// Bytes of an error reply that are looked at.
@@ -17,6 +18,107 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// A longer `Retry-After` is not waited for: this much is.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// How long a probe waits for its word.
+const PROBE_TIME: Duration = Duration::from_secs(120);
+
+/// An OpenAI-compatible endpoint.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAiConfig {
+    /// For example `http://127.0.0.1:8080/v1`; `/chat/completions` is added.
+    pub base_url: String,
+    pub model: String,
+    /// Name of the environment variable that holds the key. The key itself is
+    /// never in the file, in a log or in an error. Absent: no key is sent.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// Seconds without a byte after which an attempt is given up.
+    #[serde(default = "default_timeout_seconds")]
+    pub timeout_seconds: u32,
+    /// Further attempts after a temporary failure.
+    #[serde(default = "default_max_retries")]
+    pub max_retries: u32,
+    /// The first pause between attempts; it doubles, up to 30 seconds.
+    #[serde(default = "default_backoff_ms")]
+    pub backoff_ms: u32,
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+}
+
+fn default_timeout_seconds() -> u32 {
+    120
+}
+fn default_max_retries() -> u32 {
+    4
+}
+fn default_backoff_ms() -> u32 {
+    500
+}
+
+#[async_trait]
+impl Provider for OpenAiConfig {
+    fn validate(&self) -> Result<(), Mistake> {
+        let wrong = |field: &str, message: &str| Err(Mistake::new(field, message));
+        let Ok(url) = reqwest::Url::parse(&self.base_url) else { return wrong("base_url", "is not a URL") };
+        if !matches!(url.scheme(), "http" | "https") {
+            return wrong("base_url", "must begin with http:// or https://");
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+            return wrong("base_url", "must hold no user, password or query; use api_key_env");
+        }
+        if self.model.trim().is_empty() {
+            return wrong("model", "must not be empty");
+        }
+        if let Some(env) = &self.api_key_env
+            && (env.is_empty() || !env.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        {
+            return wrong("api_key_env", "must be the name of an environment variable, not a key");
+        }
+        if self.timeout_seconds == 0 {
+            return wrong("timeout_seconds", "must be at least 1");
+        }
+        if self.max_retries > 20 {
+            return wrong("max_retries", "must be at most 20");
+        }
+        if self.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
+            return wrong("temperature", "must be between 0 and 2");
+        }
+        if self.max_tokens == Some(0) {
+            return wrong("max_tokens", "must be at least 1");
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> anyhow::Result<Arc<dyn Model>> {
+        Ok(Arc::new(OpenAiModel::new(self.clone())?))
+    }
+
+    async fn probe(&self, ask: bool) -> Result<String, String> {
+        if let Some(name) = self.api_key_env.as_deref()
+            && std::env::var_os(name).is_none_or(|value| value.is_empty())
+        {
+            return Err(format!("the environment variable {name} is not set; it holds the key of this endpoint"));
+        }
+        let url = &self.base_url;
+        if !ask {
+            return Ok(format!("{url} (--models asks it for a word)"));
+        }
+        let model = OpenAiModel::new(self.clone()).map_err(|e| format!("{e:#}"))?;
+        let request = ModelRequest {
+            agent: "doctor".into(),
+            run: "doctor".into(),
+            messages: vec![ModelMessage::Human { text: "Answer with the word ready.".into() }],
+            ..ModelRequest::default()
+        };
+        match tokio::time::timeout(PROBE_TIME, model.complete(&request)).await {
+            Ok(Ok(_)) => Ok(format!("{url} answers")),
+            Ok(Err(error)) => Err(format!("{url}: {error}; look at base_url, model and key")),
+            Err(_) => Err(format!("{url} gave no answer in {} s", PROBE_TIME.as_secs())),
+        }
+    }
+}
 
 /// A client of one endpoint and model.
 pub struct OpenAiModel {

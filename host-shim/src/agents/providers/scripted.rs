@@ -32,14 +32,71 @@
 //! placeholder alone keeps the JSON type of what it finds. `{{…|other}}` gives
 //! a text for when nothing is found; without it that is an error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Finish, Model, ModelError, ModelMessage, ModelReply, ModelRequest, RawCall};
+use super::{
+    Finish, Mistake, Model, ModelError, ModelMessage, ModelReply, ModelRequest, NameInUse, Named, Provider, RawCall,
+};
+
+/// A scripted model: a rule file, or rules in place.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScriptedConfig {
+    /// A TOML file with `[[rules]]`.
+    pub script: Option<PathBuf>,
+    pub rules: Vec<Rule>,
+}
+
+#[async_trait]
+impl Provider for ScriptedConfig {
+    fn validate(&self) -> Result<(), Mistake> {
+        if self.script.is_none() == self.rules.is_empty() {
+            return Err(Mistake::new("script", "give either a script or rules"));
+        }
+        for (i, rule) in self.rules.iter().enumerate() {
+            rule.validate().map_err(|message| Mistake::new(format!("rules[{i}]"), message))?;
+        }
+        Ok(())
+    }
+
+    fn resolve_paths(&mut self, base: &Path) {
+        if let Some(path) = &mut self.script
+            && path.is_relative()
+        {
+            *path = base.join(&*path);
+        }
+    }
+
+    /// Those in a script file may be meant for other configurations, too.
+    fn names(&self) -> Vec<NameInUse> {
+        let of = |(at, rule): (usize, &Rule)| {
+            let agent = rule.agent.clone().map(|name| ("agent", Named::Agent(name)));
+            let tool = rule.tool.clone().filter(|name| !name.is_empty()).map(|name| ("tool", Named::Tool(name)));
+            let named = |(field, names)| NameInUse { field: format!("rules[{at}].{field}"), names };
+            agent.into_iter().chain(tool).map(named).collect::<Vec<_>>()
+        };
+        self.rules.iter().enumerate().flat_map(of).collect()
+    }
+
+    fn open(&self) -> anyhow::Result<Arc<dyn Model>> {
+        Ok(Arc::new(match &self.script {
+            Some(path) => ScriptedModel::load(path).context("script")?,
+            None => ScriptedModel::new(self.rules.clone()),
+        }))
+    }
+
+    async fn probe(&self, _ask: bool) -> Result<String, String> {
+        self.open().map_err(|error| format!("{error:#}"))?;
+        Ok("a script, which needs no network".into())
+    }
+}
 
 /// One rule; see the module.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -278,7 +335,6 @@ impl ScriptedModel {
 
     /// Reads a script file.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
-        use anyhow::Context;
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read the script {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("in the script {}", path.display()))
