@@ -11,6 +11,7 @@
 pub mod agents;
 pub mod app;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod contract;
 pub mod engine;

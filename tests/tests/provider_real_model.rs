@@ -6,7 +6,9 @@ use agent_teams_host::agents::builtin::BuiltinAgents;
 use agent_teams_host::agents::config::AgentsConfig;
 use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::{Input, RunStatus};
+use agent_teams_host::clock::SystemClock;
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
+use agent_teams_host::storage::SqliteTables;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
@@ -71,7 +73,8 @@ async fn a_real_model_calls_send_member_and_ends_its_turn() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let db = Database::open(&dir.path().join("data.db")).expect("a new database");
     let tools = Arc::new(Tools::default());
-    let agents = BuiltinAgents::open(db, config, tools.clone(), Arc::new(Everybody), dir.path().join("workspaces"))
+    let tables = SqliteTables::open(db, Arc::new(SystemClock)).await.expect("the tables");
+    let agents = BuiltinAgents::open(tables, config, tools.clone(), Arc::new(Everybody), dir.path().join("workspaces"))
         .expect("the agents open");
     let runs = agents.capability("ada").runs;
     let mut ended = agents.ended();

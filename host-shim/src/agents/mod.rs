@@ -13,18 +13,18 @@ use std::sync::Arc;
 use config::AgentsConfig;
 use host::{AgentHost, ToolHost};
 
-use crate::storage::database::Database;
+use crate::storage::Tables;
 use crate::users::UserDirectory;
 
 /// Opens the agents of a configuration, whatever their kinds. `workspaces`: the
 /// folder below which each conversation has one for its files.
 pub fn open(
-    db: Database,
+    tables: Tables,
     config: AgentsConfig,
     tools: Arc<dyn ToolHost>,
     users: Arc<dyn UserDirectory>,
     workspaces: PathBuf,
 ) -> anyhow::Result<Arc<dyn AgentHost>> {
-    let agents = builtin::BuiltinAgents::open(db, config, tools, users, workspaces)?;
+    let agents = builtin::BuiltinAgents::open(tables, config, tools, users, workspaces)?;
     Ok(Arc::new(agents))
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::HealthApi;
 use crate::life::Life;
-use crate::storage::database::Database;
+use crate::storage::Tables;
 use crate::users::Users;
 
 /// How old a write may be that shows that the store takes writes, and how long
@@ -58,7 +58,7 @@ impl Parts {
 
 /// What `/healthz` asks.
 pub struct Health {
-    db: Database,
+    tables: Tables,
     users: Arc<Users>,
     worker: Life,
     fresh: Duration,
@@ -76,23 +76,23 @@ struct Probe {
 }
 
 impl Health {
-    pub fn new(db: Database, users: Arc<Users>, worker: Life) -> Self {
-        Self { db, users, worker, fresh: FRESH, probe_time: PROBE_TIME, probe: Mutex::default() }
+    pub fn new(tables: Tables, users: Arc<Users>, worker: Life) -> Self {
+        Self { tables, users, worker, fresh: FRESH, probe_time: PROBE_TIME, probe: Mutex::default() }
     }
 
     /// Whether the store takes writes: seen by those of others, or tried, at
     /// most once in ten seconds.
     async fn writable(&self) -> bool {
         let recent = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < self.fresh);
-        if self.db.writer().has_ended() {
+        if self.tables.writer().has_ended() {
             return false;
         }
         let mut probe = self.probe.lock().await;
-        let writes = self.db.last_writes();
+        let writes = self.tables.last_writes();
         if recent(writes.refused) {
             return false;
         }
-        if recent(writes.done) && !self.db.last_write_failed() {
+        if recent(writes.done) && !self.tables.last_write_failed() {
             return true;
         }
         if let Some((at, answer)) = probe.last
@@ -100,8 +100,8 @@ impl Health {
         {
             return answer;
         }
-        let db = self.db.clone();
-        let mut write = probe.running.take().unwrap_or_else(|| tokio::spawn(async move { db.probe().await }));
+        let tables = self.tables.clone();
+        let mut write = probe.running.take().unwrap_or_else(|| tokio::spawn(async move { tables.probe().await }));
         let answer = match tokio::time::timeout(self.probe_time, &mut write).await {
             Ok(done) => matches!(done, Ok(Ok(()))),
             Err(_) => {
@@ -138,14 +138,17 @@ mod tests {
     use rusqlite::ffi::SQLITE_FULL;
 
     use super::*;
-    use crate::engine::SystemClock;
+    use crate::clock::SystemClock;
     use crate::life::life;
+    use crate::storage::SqliteTables;
+    use crate::storage::database::Database;
 
     /// What is seen of the writes of others counts for `fresh`.
     async fn health(db: &Database, fresh: Duration) -> (Health, crate::life::Living) {
-        let users = Users::open(db.clone(), Arc::new(SystemClock)).await.unwrap();
+        let tables = SqliteTables::open(db.clone(), Arc::new(SystemClock)).await.unwrap();
+        let users = Users::new(tables.clone(), Arc::new(SystemClock));
         let (living, worker) = life();
-        let health = Health { fresh, probe_time: Duration::from_millis(50), ..Health::new(db.clone(), users, worker) };
+        let health = Health { fresh, probe_time: Duration::from_millis(50), ..Health::new(tables, users, worker) };
         (health, living)
     }
 

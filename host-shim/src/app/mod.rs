@@ -18,14 +18,15 @@ use tokio::task::JoinHandle;
 use crate::agents;
 use crate::agents::host::{AgentHost, ToolHost};
 use crate::agents::names::Known;
+use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, DATABASE_NAME, Reconnect};
 use crate::contract::{CallError, Caller, ToolDef};
-use crate::engine::{self, Plugin, Signals, SystemClock};
+use crate::engine::{self, Plugin, Signals};
 use crate::gateway::{self, BindError, Listeners};
 use crate::life::{Life, life};
 use crate::local::{self, ServerFile};
-use crate::storage::SqliteStore;
 use crate::storage::database::{Database, InUse};
+use crate::storage::{SqliteStore, SqliteTables, Tables};
 use crate::users::{Operator, UserDirectory, UserError, Users};
 use crate::worker::{self, CapabilityOf, Worker};
 
@@ -138,7 +139,9 @@ impl App {
 
     async fn start_on(db: Database, setup: Setup) -> Result<Self, StartError> {
         let Setup { data, mut config, component, any_port } = setup;
-        let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let tables = SqliteTables::open(db.clone(), clock.clone()).await.map_err(StartError::Database)?;
+        let users = Users::new(tables.clone(), clock.clone());
         let signals = Arc::new(Signals::default());
         let plugin = load(
             component,
@@ -146,7 +149,7 @@ impl App {
                 store: Arc::new(SqliteStore::new(db.clone()).map_err(StartError::Database)?),
                 signals: signals.clone(),
                 settings: settings(&config),
-                clock: Arc::new(SystemClock),
+                clock,
             },
             config.engine.options(Some(data.join(CACHE_FOLDER))),
         )?;
@@ -154,7 +157,7 @@ impl App {
         check_names(&config, &plugin, &users).await?;
         let base = config.file.as_deref().and_then(|file| file.parent()).unwrap_or(&data).to_owned();
         config.agents.resolve_paths(&base);
-        let agents = open_agents(&db, &config, &plugin, &users, &data)?;
+        let agents = open_agents(&tables, &config, &plugin, &users, &data)?;
 
         // A start that fails uses nothing up: what can fail comes first, then
         // what happens once (the first user), and last the unfinished runs.
@@ -184,12 +187,12 @@ impl App {
                 users: users.clone(),
                 signals: signals.clone(),
                 operator: operator.clone(),
-                health: Arc::new(Health::new(db.clone(), users.clone(), worker.life())),
+                health: Arc::new(Health::new(tables.clone(), users.clone(), worker.life())),
             },
             server.clone(),
             listeners,
         );
-        let parts = Parts { worker: worker.life(), http: http.life.clone(), writer: db.writer().clone() };
+        let parts = Parts { worker: worker.life(), http: http.life.clone(), writer: tables.writer().clone() };
         Ok(Self { first_start, data, users, operator, plugin, agents, worker, server, address, http, parts, db })
     }
 
@@ -323,7 +326,7 @@ impl Http {
 
 /// The agents, with the component's tools.
 fn open_agents(
-    db: &Database,
+    tables: &Tables,
     config: &Config,
     plugin: &Plugin,
     users: &Arc<Users>,
@@ -332,7 +335,7 @@ fn open_agents(
     let tools = Arc::new(PluginTools { plugin: plugin.clone(), agents: OnceLock::new() });
     let directory: Arc<dyn UserDirectory> = users.clone();
     let workspaces = data.join(WORKSPACES_FOLDER);
-    let agents = agents::open(db.clone(), config.agents.clone(), tools.clone(), directory, workspaces)
+    let agents = agents::open(tables.clone(), config.agents.clone(), tools.clone(), directory, workspaces)
         .map_err(StartError::Agents)?;
     let _ = tools.agents.set(Arc::downgrade(&agents));
     Ok(agents)

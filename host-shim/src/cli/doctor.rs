@@ -17,8 +17,8 @@ use crate::agents::names::Known;
 use crate::app;
 use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
 use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
-use crate::storage::MemoryStore;
 use crate::storage::database::{Database, InUse};
+use crate::storage::{MemoryStore, SqliteTables};
 use crate::users::Users;
 
 #[derive(Debug, Args)]
@@ -145,12 +145,13 @@ async fn database(place: &Place) -> Result<(Found, String), String> {
             };
         }
     };
-    let users = match Users::open(db.clone(), Arc::new(SystemClock)).await {
-        Ok(users) => users.ids(),
-        Err(error) => Err(error),
+    let clock = Arc::new(SystemClock);
+    let users = match SqliteTables::open(db.clone(), clock.clone()).await {
+        Ok(tables) => Users::new(tables, clock).ids().map_err(|e| e.to_string()),
+        Err(error) => Err(format!("{error:#}")),
     };
     db.close();
-    Ok((Found::Users(users.map_err(|e| e.to_string())?), "can be opened".into()))
+    Ok((Found::Users(users?), "can be opened".into()))
 }
 
 fn port(config: &Config) -> Result<((), String), String> {

@@ -6,6 +6,7 @@ use super::Place;
 use super::fail::Fail;
 use crate::config::{DATABASE_NAME, prepare_data_folder};
 use crate::engine::SystemClock;
+use crate::storage::SqliteTables;
 use crate::storage::database::{Database, InUse};
 use crate::users::{UserError, Users};
 
@@ -18,7 +19,10 @@ pub struct Offline {
 impl Offline {
     pub async fn open(place: &Place) -> Result<Self, Fail> {
         let db = open_database(place)?;
-        let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
+        let clock = Arc::new(SystemClock);
+        let tables = SqliteTables::open(db.clone(), clock.clone()).await;
+        let tables = tables.map_err(|e| Fail::open("database", format!("{e:#}")))?;
+        let users = Users::new(tables, clock);
         Ok(Self { users, db })
     }
 

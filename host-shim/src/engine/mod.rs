@@ -21,24 +21,10 @@ use std::time::Duration;
 
 use crate::storage::Store;
 
+pub use crate::clock::{Clock, SystemClock};
 pub use component::CONTRACT;
 pub use plugin::Plugin;
 pub use signals::{SignalEvent, Signals};
-
-/// The wall clock given to the component; tests give their own.
-pub trait Clock: Send + Sync + 'static {
-    /// Milliseconds since 1970-01-01T00:00:00Z.
-    fn now_ms(&self) -> u64;
-}
-
-/// The machine's clock.
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ms(&self) -> u64 {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
-    }
-}
 
 /// What the component is given.
 pub struct Parts {

@@ -9,18 +9,19 @@
 //! for conflicts (`transaction`, `recent`); a backend only gives snapshot
 //! reads and an atomic "check, then apply".
 
-pub mod database;
 mod memory;
 mod recent;
 mod sqlite;
+pub mod tables;
 mod transaction;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use memory::{CommitFault, MemoryStore};
-pub use sqlite::SqliteStore;
+pub use memory::{CommitFault, MemoryStore, MemoryTables};
+pub use sqlite::{SqliteStore, SqliteTables, database};
+pub use tables::Tables;
 
 /// The longest key, in bytes.
 pub const MAX_KEY: usize = 1024;

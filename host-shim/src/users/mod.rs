@@ -1,6 +1,6 @@
 //! Users, their tokens and their sign-in.
 //!
-//! Everything lies in the host's own tables of the database. Secrets have 256
+//! Everything is in the host's own tables. Secrets have 256
 //! random bits and are stored only as SHA-256; they are compared in constant
 //! time. Nothing is remembered in the process, so that a user who is disabled
 //! or a token that is revoked (also by another process on the same database)
@@ -15,11 +15,12 @@ mod tokens;
 
 use std::sync::{Arc, OnceLock};
 
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use crate::engine::Clock;
-use crate::storage::database::Database;
+use crate::clock::Clock;
+use crate::storage::Tables;
+use crate::storage::tables::UserRows;
+use crate::storage::tables::users::UserRow;
 
 pub use cli_token::CLI_TOKEN_FILE;
 pub use operator::{OPERATOR_TOKEN_FILE, Operator};
@@ -102,69 +103,27 @@ pub struct User {
 
 /// The users of one database. Cheap to share.
 pub struct Users {
-    db: Database,
+    tables: Tables,
     clock: Arc<dyn Clock>,
     /// The command line's secret of this process, if it serves.
     cli: OnceLock<ProcessSecret>,
 }
 
-/// The first format of these tables. Later steps follow it; it is never edited.
-const SCHEMA: &str = "
-CREATE TABLE users (
-    id TEXT PRIMARY KEY,
-    automatic INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    disabled_at INTEGER
-) STRICT;
-CREATE TABLE user_tokens (
-    id TEXT PRIMARY KEY,
-    user TEXT NOT NULL REFERENCES users (id),
-    name TEXT NOT NULL,
-    hash BLOB NOT NULL,
-    created_at INTEGER NOT NULL,
-    last_used_at INTEGER,
-    revoked_at INTEGER
-) STRICT;
-CREATE INDEX user_tokens_by_user ON user_tokens (user, created_at);
-CREATE TABLE user_sessions (
-    id TEXT PRIMARY KEY,
-    user TEXT NOT NULL REFERENCES users (id),
-    hash BLOB NOT NULL,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL
-) STRICT;
-CREATE INDEX user_sessions_by_end ON user_sessions (expires_at);
-CREATE TABLE sign_in_links (
-    id TEXT PRIMARY KEY,
-    user TEXT NOT NULL REFERENCES users (id),
-    hash BLOB NOT NULL,
-    expires_at INTEGER NOT NULL
-) STRICT;
-";
-
 impl Users {
-    /// Opens the users of this database and makes or migrates their tables.
-    /// Harmless when repeated.
-    pub async fn open(db: Database, clock: Arc<dyn Clock>) -> Result<Arc<Self>, UserError> {
-        let tables = db.clone();
-        tokio::task::spawn_blocking(move || tables.migrate("users", &[SCHEMA]))
-            .await
-            .map_err(anyhow::Error::from)
-            .flatten()
-            .map_err(UserError::Database)?;
-        Ok(Arc::new(Self { db, clock, cli: OnceLock::new() }))
+    /// The users in these tables.
+    pub fn new(tables: Tables, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { tables, clock, cli: OnceLock::new() })
     }
 
     /// Makes the user `local` if there is no user at all. True: it was made
     /// now, so this is the first start.
     pub async fn first_start(&self) -> Result<bool, UserError> {
-        let now = self.now();
-        self.write(move |c| {
-            let any: bool = c.query_row("SELECT EXISTS (SELECT 1 FROM users)", [], |row| row.get(0))?;
-            if any {
+        let user = UserRow { id: LOCAL_USER.into(), automatic: true, created_ms: self.now(), disabled_ms: None };
+        self.write(move |rows| {
+            if !rows.users()?.is_empty() {
                 return Ok(Ok(false));
             }
-            insert_user(c, LOCAL_USER, true, now)?;
+            rows.insert_user(&user)?;
             Ok(Ok(true))
         })
         .await
@@ -173,13 +132,13 @@ impl Users {
     /// Adds an enabled user.
     pub async fn add(&self, id: &str) -> Result<User, UserError> {
         check_id(id)?;
-        let (id, now) = (id.to_owned(), self.now());
-        self.write(move |c| {
-            if find_user(c, &id)?.is_some() {
-                return Ok(Err(UserError::Exists(id)));
+        let user = UserRow { id: id.into(), automatic: false, created_ms: self.now(), disabled_ms: None };
+        self.write(move |rows| {
+            if rows.user(&user.id)?.is_some() {
+                return Ok(Err(UserError::Exists(user.id)));
             }
-            insert_user(c, &id, false, now)?;
-            Ok(find_user(c, &id)?.ok_or(UserError::NoUser(id)))
+            rows.insert_user(&user)?;
+            Ok(Ok(user.into()))
         })
         .await
     }
@@ -189,27 +148,22 @@ impl Users {
     pub async fn set_enabled(&self, id: &str, enabled: bool) -> Result<User, UserError> {
         check_id(id)?;
         let (id, now) = (id.to_owned(), self.now());
-        self.write(move |c| {
-            if enabled {
-                c.execute("UPDATE users SET disabled_at = NULL WHERE id = ?1", [&id])?;
-            } else {
-                c.execute("UPDATE users SET disabled_at = coalesce(disabled_at, ?2) WHERE id = ?1", params![id, now])?;
-                c.execute("DELETE FROM user_sessions WHERE user = ?1", [&id])?;
-                c.execute("DELETE FROM sign_in_links WHERE user = ?1", [&id])?;
+        self.write(move |rows| {
+            let Some(mut user) = rows.user(&id)? else { return Ok(Err(UserError::NoUser(id))) };
+            user.disabled_ms = if enabled { None } else { user.disabled_ms.or(Some(now)) };
+            rows.set_disabled(&id, user.disabled_ms)?;
+            if !enabled {
+                rows.delete_sessions_of(&id)?;
+                rows.delete_links_of(&id)?;
             }
-            Ok(find_user(c, &id)?.ok_or(UserError::NoUser(id)))
+            Ok(Ok(user.into()))
         })
         .await
     }
 
     /// All users, by id.
     pub fn list(&self) -> Result<Vec<User>, UserError> {
-        self.read(|c| {
-            let mut statement =
-                c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users ORDER BY id")?;
-            let users = statement.query_map([], user_row)?.collect::<Result<_, _>>()?;
-            Ok(users)
-        })
+        self.read(|rows| Ok(rows.users()?.into_iter().map(User::from).collect()))
     }
 
     /// The ids of all users, by which they are named in a configuration; before
@@ -232,17 +186,26 @@ impl Users {
         i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX)
     }
 
-    fn read<T>(&self, f: impl FnOnce(&Connection) -> anyhow::Result<T>) -> Result<T, UserError> {
-        self.db.read(f).map_err(UserError::Database)
+    fn read<T>(&self, f: impl FnOnce(&dyn UserRows) -> anyhow::Result<T>) -> Result<T, UserError> {
+        self.tables.read(|rows| f(rows)).map_err(UserError::Database)
     }
 
     /// Runs a command that may refuse. Commands refuse before they write.
     async fn write<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> anyhow::Result<Result<T, UserError>> + Send + 'static,
+        f: impl FnOnce(&dyn UserRows) -> anyhow::Result<Result<T, UserError>> + Send + 'static,
     ) -> Result<T, UserError> {
-        self.db.write(f).await.map_err(UserError::Database)?
+        self.tables.write(move |rows| f(rows)).await.map_err(UserError::Database)?
     }
+}
+
+/// The user, if it exists and is enabled.
+fn enabled_user(rows: &dyn UserRows, id: &str) -> anyhow::Result<Result<(), UserError>> {
+    Ok(match rows.user(id)? {
+        None => Err(UserError::NoUser(id.to_owned())),
+        Some(user) if user.disabled_ms.is_some() => Err(UserError::Disabled(id.to_owned())),
+        Some(_) => Ok(()),
+    })
 }
 
 /// Who may act at all; asked at each call.
@@ -254,7 +217,7 @@ pub trait UserDirectory: Send + Sync + 'static {
 
 impl UserDirectory for Users {
     fn enabled(&self, user: &str) -> anyhow::Result<bool> {
-        Ok(self.db.read(|c| find_user(c, user))?.is_some_and(|user| user.enabled))
+        Ok(self.tables.read(|rows| rows.user(user))?.is_some_and(|user| user.disabled_ms.is_none()))
     }
 }
 
@@ -268,23 +231,15 @@ pub fn check_id(id: &str) -> Result<(), UserError> {
     if good { Ok(()) } else { Err(UserError::BadId(id.chars().filter(|c| !c.is_control()).take(80).collect())) }
 }
 
-fn insert_user(c: &Connection, id: &str, automatic: bool, now: i64) -> anyhow::Result<()> {
-    c.execute("INSERT INTO users (id, automatic, created_at) VALUES (?1, ?2, ?3)", params![id, automatic, now])?;
-    Ok(())
-}
-
-fn find_user(c: &Connection, id: &str) -> anyhow::Result<Option<User>> {
-    let mut statement = c.prepare_cached("SELECT id, automatic, created_at, disabled_at FROM users WHERE id = ?1")?;
-    Ok(statement.query_row([id], user_row).optional()?)
-}
-
-fn user_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<User> {
-    Ok(User {
-        id: row.get(0)?,
-        automatic: row.get(1)?,
-        created_at: rfc3339(row.get(2)?),
-        enabled: row.get::<_, Option<i64>>(3)?.is_none(),
-    })
+impl From<UserRow> for User {
+    fn from(row: UserRow) -> Self {
+        Self {
+            id: row.id,
+            automatic: row.automatic,
+            created_at: rfc3339(row.created_ms),
+            enabled: row.disabled_ms.is_none(),
+        }
+    }
 }
 
 fn rfc3339(ms: i64) -> String {

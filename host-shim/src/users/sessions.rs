@@ -1,9 +1,8 @@
 //! Sign-in: a single-use link, exchanged for a session of the browser.
 
-use rusqlite::{OptionalExtension, params};
-
 use super::secret::{Presented, Secret};
-use super::{AuthError, Identity, UserError, Users, Via, find_user};
+use super::{AuthError, Identity, UserError, Users, Via, enabled_user};
+use crate::storage::tables::users::{LinkRow, SessionRow};
 
 /// How long a sign-in link is valid, in milliseconds.
 pub const LINK_LIFETIME_MS: i64 = 10 * 60 * 1000;
@@ -45,17 +44,13 @@ impl Users {
         let secret = Secret::new("").map_err(UserError::Database)?;
         let expires_at_ms = self.now().saturating_add(LINK_LIFETIME_MS);
         let user = user.to_owned();
-        self.write(move |c| {
-            match find_user(c, &user)? {
-                None => return Ok(Err(UserError::NoUser(user))),
-                Some(found) if !found.enabled => return Ok(Err(UserError::Disabled(user))),
-                Some(_) => {}
+        self.write(move |rows| {
+            if let Err(refused) = enabled_user(rows, &user)? {
+                return Ok(Err(refused));
             }
-            c.execute("DELETE FROM sign_in_links WHERE user = ?1", [&user])?;
-            c.execute(
-                "INSERT INTO sign_in_links (id, user, hash, expires_at) VALUES (?1, ?2, ?3, ?4)",
-                params![secret.id, user, secret.hash.as_slice(), expires_at_ms],
-            )?;
+            rows.delete_links_of(&user)?;
+            let (id, hash) = (secret.id, secret.hash.to_vec());
+            rows.insert_link(&LinkRow { id, user, hash, expires_ms: expires_at_ms })?;
             Ok(Ok(SignInLink { secret: secret.text, expires_at_ms }))
         })
         .await
@@ -69,26 +64,23 @@ impl Users {
         }
         let session = Secret::new("").map_err(UserError::Database)?;
         let (text, now) = (text.to_owned(), self.now());
-        self.write(move |c| {
+        self.write(move |rows| {
             let Some(presented) = Presented::parse("", &text) else { return Ok(Err(UserError::BadLink)) };
-            let found = c
-                .query_row(
-                    "SELECT l.hash, l.user FROM sign_in_links l JOIN users u ON u.id = l.user
-                     WHERE l.id = ?1 AND l.expires_at > ?2 AND u.disabled_at IS NULL",
-                    params![presented.id, now],
-                    |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?)),
-                )
-                .optional()?;
-            let Some((hash, user)) = found else { return Ok(Err(UserError::BadLink)) };
-            if !presented.matches(&hash) {
+            let link = rows.link(presented.id)?.filter(|link| link.expires_ms > now && presented.matches(&link.hash));
+            let Some(LinkRow { user, .. }) = link else { return Ok(Err(UserError::BadLink)) };
+            if enabled_user(rows, &user)?.is_err() {
                 return Ok(Err(UserError::BadLink));
             }
-            c.execute("DELETE FROM sign_in_links WHERE id = ?1 OR expires_at <= ?2", params![presented.id, now])?;
-            c.execute("DELETE FROM user_sessions WHERE expires_at <= ?1", [now])?;
-            c.execute(
-                "INSERT INTO user_sessions (id, user, hash, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![session.id, user, session.hash.as_slice(), now, now.saturating_add(SESSION_LIFETIME_MS)],
-            )?;
+            rows.delete_link(presented.id)?;
+            rows.delete_links_expired(now)?;
+            rows.delete_sessions_expired(now)?;
+            rows.insert_session(&SessionRow {
+                id: session.id,
+                user: user.clone(),
+                hash: session.hash.to_vec(),
+                created_ms: now,
+                expires_ms: now.saturating_add(SESSION_LIFETIME_MS),
+            })?;
             Ok(Ok(Session { user, secret: session.text }))
         })
         .await
@@ -98,31 +90,28 @@ impl Users {
     pub fn authenticate_session(&self, text: &str) -> Result<Identity, AuthError> {
         let presented = Presented::parse("", text).ok_or(AuthError::Unknown)?;
         let now = self.now();
-        let row = self.db.read(|c| {
-            let mut statement = c.prepare_cached(
-                "SELECT s.hash, s.user, u.disabled_at FROM user_sessions s JOIN users u ON u.id = s.user
-                 WHERE s.id = ?1 AND s.expires_at > ?2",
-            )?;
-            let row = statement.query_row(params![presented.id, now], |row| {
-                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
-            });
-            Ok(row.optional()?)
+        let found = self.tables.read(|rows| {
+            let Some(session) = rows.session(presented.id)?.filter(|session| session.expires_ms > now) else {
+                return Ok(None);
+            };
+            let enabled = rows.user(&session.user)?.is_some_and(|user| user.disabled_ms.is_none());
+            Ok(Some((session, enabled)))
         });
-        let (hash, user, disabled) = row.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;
-        if !presented.matches(&hash) {
+        let (session, enabled) = found.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;
+        if !presented.matches(&session.hash) {
             return Err(AuthError::Unknown);
         }
-        if disabled.is_some() {
+        if !enabled {
             return Err(AuthError::Disabled);
         }
-        Ok(Identity { user, via: Via::Session, id: presented.id.to_owned() })
+        Ok(Identity { user: session.user, via: Via::Session, id: presented.id.to_owned() })
     }
 
     /// Ends a session. An ended one is no error.
     pub async fn sign_out(&self, identity: &Identity) -> Result<(), UserError> {
         let id = identity.id.clone();
-        self.write(move |c| {
-            c.execute("DELETE FROM user_sessions WHERE id = ?1", [id])?;
+        self.write(move |rows| {
+            rows.delete_session(&id)?;
             Ok(Ok(()))
         })
         .await

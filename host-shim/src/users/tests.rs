@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::storage::database::outcome_unknown;
+use crate::storage::SqliteTables;
+use crate::storage::database::{Database, outcome_unknown};
 
 const START: u64 = 1_800_000_000_000;
 
@@ -16,6 +17,7 @@ impl Clock for TestClock {
 struct Fixture {
     folder: tempfile::TempDir,
     clock: Arc<TestClock>,
+    db: Database,
     users: Arc<Users>,
 }
 
@@ -23,10 +25,11 @@ async fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(TestClock(AtomicU64::new(START)));
     let db = Database::open(&folder.path().join("test.db")).unwrap();
-    let users = Users::open(db.clone(), clock.clone()).await.unwrap();
+    let tables = SqliteTables::open(db.clone(), clock.clone()).await.unwrap();
     // Opening again changes nothing.
-    Users::open(db, clock.clone()).await.unwrap();
-    Fixture { folder, clock, users }
+    SqliteTables::open(db.clone(), clock.clone()).await.unwrap();
+    let users = Users::new(tables, clock.clone());
+    Fixture { folder, clock, db, users }
 }
 
 impl Fixture {
@@ -88,7 +91,7 @@ async fn what_cannot_be_read_is_neither_disabled_nor_signed_out() {
     let token = f.users.add_token("ann", "x").await.unwrap();
     let identity = f.users.authenticate_token(&token.secret).await.unwrap();
     // A commit whose outcome is unknown, and then one that would settle it.
-    f.users.db.fail_commits(&[rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_WRITE]);
+    f.db.fail_commits(&[rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_WRITE]);
     let unknown = f.users.add("bob").await.unwrap_err();
     assert!(matches!(&unknown, UserError::Database(error) if outcome_unknown(error)));
     let problem = crate::gateway::Problem::from(unknown);
@@ -233,7 +236,8 @@ async fn the_command_lines_token_is_new_in_each_process_and_ends_with_it() {
     f.users.set_enabled(LOCAL_USER, true).await.unwrap();
 
     // The next process, after a kill.
-    let next = Users::open(f.users.db.clone(), f.clock.clone()).await.unwrap();
+    let tables = SqliteTables::open(f.db.clone(), f.clock.clone()).await.unwrap();
+    let next = Users::new(tables, f.clock.clone());
     next.admit_cli(f.folder.path()).await.unwrap();
     let second = std::fs::read_to_string(&file).unwrap();
     assert!(next.authenticate_token(second.trim()).await.is_ok());

@@ -1,10 +1,10 @@
 //! Tokens: how programs call the API.
 
-use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
 use super::secret::{Presented, Secret};
-use super::{AuthError, Identity, MAX_TOKEN_NAME, UserDirectory, UserError, Users, Via, find_user, rfc3339};
+use super::{AuthError, Identity, MAX_TOKEN_NAME, UserDirectory, UserError, Users, Via, enabled_user, rfc3339};
+use crate::storage::tables::users::TokenRow;
 
 /// What every token begins with, so that people and scanners recognise one.
 pub(super) const PREFIX: &str = "att_";
@@ -51,16 +51,19 @@ impl Users {
         }
         let secret = Secret::new(PREFIX).map_err(UserError::Database)?;
         let (user, name, now) = (user.to_owned(), name.to_owned(), self.now());
-        self.write(move |c| {
-            match find_user(c, &user)? {
-                None => return Ok(Err(UserError::NoUser(user))),
-                Some(found) if !found.enabled => return Ok(Err(UserError::Disabled(user))),
-                Some(_) => {}
+        self.write(move |rows| {
+            if let Err(refused) = enabled_user(rows, &user)? {
+                return Ok(Err(refused));
             }
-            c.execute(
-                "INSERT INTO user_tokens (id, user, name, hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![secret.id, user, name, secret.hash.as_slice(), now],
-            )?;
+            rows.insert_token(&TokenRow {
+                id: secret.id.clone(),
+                user: user.clone(),
+                name: name.clone(),
+                hash: secret.hash.to_vec(),
+                created_ms: now,
+                last_used_ms: None,
+                revoked_ms: None,
+            })?;
             Ok(Ok(NewToken { id: secret.id, user, name, secret: secret.text }))
         })
         .await
@@ -68,35 +71,14 @@ impl Users {
 
     /// The tokens of one user, or of all, oldest first; revoked ones too.
     pub fn tokens(&self, user: Option<&str>) -> Result<Vec<Token>, UserError> {
-        self.read(|c| {
-            let mut statement = c.prepare_cached(
-                "SELECT id, user, name, created_at, last_used_at, revoked_at FROM user_tokens
-                 WHERE ?1 IS NULL OR user = ?1 ORDER BY created_at, id",
-            )?;
-            let tokens = statement
-                .query_map([user], |row| {
-                    Ok(Token {
-                        id: row.get(0)?,
-                        user: row.get(1)?,
-                        name: row.get(2)?,
-                        created_at: rfc3339(row.get(3)?),
-                        last_used_at: row.get::<_, Option<i64>>(4)?.map(rfc3339),
-                        revoked_at: row.get::<_, Option<i64>>(5)?.map(rfc3339),
-                    })
-                })?
-                .collect::<Result<_, _>>()?;
-            Ok(tokens)
-        })
+        self.read(|rows| Ok(rows.tokens(user)?.into_iter().map(Token::from).collect()))
     }
 
     /// Ends a token, named by its id. Repeating it changes nothing.
     pub async fn revoke_token(&self, id: &str) -> Result<(), UserError> {
         let (id, now) = (id.to_owned(), self.now());
-        self.write(move |c| {
-            let sql = "UPDATE user_tokens SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
-            Ok(if c.execute(sql, params![id, now])? == 0 { Err(UserError::NoToken(id)) } else { Ok(()) })
-        })
-        .await
+        self.write(move |rows| Ok(if rows.revoke_token(&id, now)? { Ok(()) } else { Err(UserError::NoToken(id)) }))
+            .await
     }
 
     /// Who presents this token.
@@ -105,42 +87,31 @@ impl Users {
             return identity;
         }
         let presented = Presented::parse(PREFIX, text).ok_or(AuthError::Unknown)?;
-        let row = self.db.read(|c| {
-            let mut statement = c.prepare_cached(
-                "SELECT t.hash, t.user, t.last_used_at, u.disabled_at FROM user_tokens t JOIN users u ON u.id = t.user
-                 WHERE t.id = ?1 AND t.revoked_at IS NULL",
-            )?;
-            let row = statement.query_row([presented.id], |row| {
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get::<_, Option<i64>>(2)?,
-                    row.get::<_, Option<i64>>(3)?,
-                ))
-            });
-            Ok(row.optional()?)
+        let found = self.tables.read(|rows| {
+            let Some(token) = rows.token(presented.id)?.filter(|token| token.revoked_ms.is_none()) else {
+                return Ok(None);
+            };
+            let enabled = rows.user(&token.user)?.is_some_and(|user| user.disabled_ms.is_none());
+            Ok(Some((token, enabled)))
         });
-        let (hash, user, last_used, disabled) = row.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;
-        if !presented.matches(&hash) {
+        let (token, enabled) = found.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;
+        if !presented.matches(&token.hash) {
             return Err(AuthError::Unknown);
         }
-        if disabled.is_some() {
+        if !enabled {
             return Err(AuthError::Disabled);
         }
         let id = presented.id.to_owned();
         let now = self.now();
-        if last_used.is_none_or(|last| now.saturating_sub(last) >= LAST_USED_STEP_MS) {
+        if token.last_used_ms.is_none_or(|last| now.saturating_sub(last) >= LAST_USED_STEP_MS) {
             let id = id.clone();
-            let noted = self.db.write(move |c| {
-                c.execute("UPDATE user_tokens SET last_used_at = ?2 WHERE id = ?1", params![id, now])?;
-                Ok(())
-            });
+            let noted = self.tables.write(move |rows| rows.set_token_used(&id, now));
             // A full disk must not lock people out of reading.
             if let Err(error) = noted.await {
                 tracing::warn!(%error, "could not note the use of a token");
             }
         }
-        Ok(Identity { user, via: Via::Token, id })
+        Ok(Identity { user: token.user, via: Via::Token, id })
     }
 
     /// Whether what let this caller in still does: for streams that stay open.
@@ -149,20 +120,26 @@ impl Users {
         if self.is_cli(identity) {
             return self.enabled(&identity.user).map_err(UserError::Database);
         }
-        let now = self.now();
-        let sql = match identity.via {
-            Via::Token => {
-                "SELECT EXISTS (SELECT 1 FROM user_tokens t JOIN users u ON u.id = t.user
-                 WHERE t.id = ?1 AND t.user = ?2 AND t.revoked_at IS NULL AND u.disabled_at IS NULL AND ?3 = ?3)"
-            }
-            Via::Session => {
-                "SELECT EXISTS (SELECT 1 FROM user_sessions s JOIN users u ON u.id = s.user
-                 WHERE s.id = ?1 AND s.user = ?2 AND s.expires_at > ?3 AND u.disabled_at IS NULL)"
-            }
-        };
-        self.read(|c| {
-            Ok(c.prepare_cached(sql)?
-                .query_row(params![identity.id, identity.user, now], |row| row.get::<_, bool>(0))?)
+        let (now, of) = (self.now(), &identity.user);
+        self.read(|rows| {
+            let valid = match identity.via {
+                Via::Token => rows.token(&identity.id)?.is_some_and(|t| t.user == *of && t.revoked_ms.is_none()),
+                Via::Session => rows.session(&identity.id)?.is_some_and(|s| s.user == *of && s.expires_ms > now),
+            };
+            Ok(valid && rows.user(of)?.is_some_and(|user| user.disabled_ms.is_none()))
         })
+    }
+}
+
+impl From<TokenRow> for Token {
+    fn from(row: TokenRow) -> Self {
+        Self {
+            id: row.id,
+            user: row.user,
+            name: row.name,
+            created_at: rfc3339(row.created_ms),
+            last_used_at: row.last_used_ms.map(rfc3339),
+            revoked_at: row.revoked_ms.map(rfc3339),
+        }
     }
 }

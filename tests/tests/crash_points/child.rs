@@ -13,8 +13,8 @@ use agent_teams_host::agents::runs::Capability;
 use agent_teams_host::config::Config;
 use agent_teams_host::contract::{CallError, Caller, EndedRun, ToolDef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
-use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::storage::{SqliteStore, SqliteTables};
 use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -151,8 +151,10 @@ impl Child {
         let plugin = Plugin::load(Plugin::embedded(), parts, options).expect("the component");
         plugin.open().await.expect("open");
         let tools = Arc::new(Tools { plugin: plugin.clone(), runs: OnceLock::new() });
-        let agents = BuiltinAgents::open(db, config.agents, tools.clone(), Arc::new(Everybody), folder.join("files"))
-            .expect("the agents");
+        let tables = SqliteTables::open(db, Arc::new(SystemClock)).await.expect("the tables");
+        let agents =
+            BuiltinAgents::open(tables, config.agents, tools.clone(), Arc::new(Everybody), folder.join("files"))
+                .expect("the agents");
         let runs = Asked::wrap(agents.capability(OWNER), &points);
         let _ = tools.runs.set(runs.clone());
         let ended = agents.ended();

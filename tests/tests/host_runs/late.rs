@@ -12,8 +12,8 @@ use agent_teams_host::agents::runs::{
 };
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals, SystemClock};
-use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::storage::{SqliteStore, SqliteTables};
 use agent_teams_host::users::UserDirectory;
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -94,8 +94,8 @@ async fn a_job_whose_start_was_given_up_comes_to_its_end() {
     plugin.open().await.expect("open");
     let config: AgentsConfig = toml::from_str(AGENTS).expect("agents");
     let files = folder.path().join("files");
-    let agents =
-        BuiltinAgents::open(db.clone(), config, Arc::new(NoTools), Arc::new(Everybody), files).expect("agents");
+    let tables = SqliteTables::open(db.clone(), Arc::new(SystemClock)).await.expect("the tables");
+    let agents = BuiltinAgents::open(tables, config, Arc::new(NoTools), Arc::new(Everybody), files).expect("agents");
     let mut ended = agents.ended();
 
     let (go, wait) = mpsc::channel();

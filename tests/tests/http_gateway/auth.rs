@@ -291,7 +291,9 @@ async fn other_machines_are_let_in_only_when_users_were_added() {
 
     let folder = tempfile::tempdir().unwrap();
     let db = agent_teams_host::storage::database::Database::open(&folder.path().join("x.db")).unwrap();
-    let users = Users::open(db, std::sync::Arc::new(agent_teams_host::engine::SystemClock)).await.unwrap();
+    let clock = std::sync::Arc::new(agent_teams_host::clock::SystemClock);
+    let tables = agent_teams_host::storage::SqliteTables::open(db, clock.clone()).await.unwrap();
+    let users = Users::new(tables, clock);
     users.first_start().await.unwrap();
     let at = |bind: &str, origins: &str| {
         let text = format!("[server]\nbind = \"{bind}\"\npublic_origins = [{origins}]");

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use agent_teams_host::config::{self, Config};
 use agent_teams_host::engine::{Clock, Signals};
 use agent_teams_host::gateway::{self, Limits, Parts};
+use agent_teams_host::storage::SqliteTables;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::users::{Operator, Users};
 use tokio::net::TcpListener;
@@ -70,7 +71,8 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(&folder.path().join("test.db")).unwrap();
         let clock = Arc::new(TestClock(AtomicU64::new(1_800_000_000_000)));
-        let users = Users::open(db, clock.clone()).await.unwrap();
+        let tables = SqliteTables::open(db, clock.clone()).await.unwrap();
+        let users = Users::new(tables, clock.clone());
         for user in ["ann", "bob"] {
             users.add(user).await.unwrap();
         }

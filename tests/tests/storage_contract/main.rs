@@ -2,6 +2,7 @@
 
 mod limits;
 mod model;
+mod tables;
 
 use std::future::Future;
 use std::pin::Pin;

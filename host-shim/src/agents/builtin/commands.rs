@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::live::Begin;
 use super::outcome::Place;
-use super::tables::{self, MessageRow, RunRow, Thread};
 use super::{BuiltinAgents, direct, ids, outcome, state};
 use crate::agents::runs::{
-    AgentRuns, Cancellation, Description, Input, InterruptAnswer, Marker, Run, RunError, RunStatus, ThreadState,
+    AgentRuns, Cancellation, Description, Input, InterruptAnswer, Marker, Run, RunError, ThreadState,
 };
-use crate::storage::database::outcome_unknown;
+use crate::storage::tables::agents::{AgentRows, MessageRow, Role, RunRow, RunStatus, Thread};
+use crate::storage::tables::{Rows, outcome_unknown};
 
 const MAX_ID: usize = 256;
 const MAX_KEY: usize = 512;
@@ -91,12 +90,17 @@ struct Admitted {
 }
 
 /// Looks up a key, before any other check.
-fn known(c: &Connection, thread: i64, key: &str, digest: &str) -> anyhow::Result<Result<Option<RunRow>, RunError>> {
-    let Some((stored, run)) = tables::key(c, thread, key)? else { return Ok(Ok(None)) };
+fn known(
+    rows: &dyn AgentRows,
+    thread: i64,
+    key: &str,
+    digest: &str,
+) -> anyhow::Result<Result<Option<RunRow>, RunError>> {
+    let Some((stored, run)) = rows.key(thread, key)? else { return Ok(Ok(None)) };
     if stored != digest {
         return Ok(Err(RunError::KeyConflict));
     }
-    Ok(Ok(tables::run(c, &run)?))
+    Ok(Ok(rows.run(&run)?))
 }
 
 impl BuiltinAgents {
@@ -126,13 +130,13 @@ impl BuiltinAgents {
         bounded("the conversation's id", id, MAX_ID)?;
         let (user, id, agent) = (user.to_owned(), id.to_owned(), agent.to_owned());
         let title: String = title.chars().take(MAX_TITLE).collect();
-        self.db
-            .write(move |c| {
-                Ok(match tables::thread(c, &user, &id)? {
+        self.tables
+            .write(move |rows| {
+                Ok(match rows.thread(&user, &id)? {
                     Some(t) if t.agent == agent => Ok(()),
                     Some(_) => Err(RunError::Rejected("this conversation is bound to another agent".into())),
                     None => {
-                        tables::insert_thread(c, &user, &id, &agent, &title)?;
+                        rows.insert_thread(&user, &id, &agent, &title)?;
                         Ok(())
                     }
                 })
@@ -154,7 +158,7 @@ impl BuiltinAgents {
     ) -> Result<Run, RunError> {
         let answers = serde_json::to_string(&input.answers).unwrap_or_default();
         let digest = start_digest(input, &answers);
-        let agent = self.db.read(|c| Ok(tables::thread(c, user, thread)?.map(|t| t.agent))).map_err(read_failed)?;
+        let agent = self.tables.read(|rows| Ok(rows.thread(user, thread)?.map(|t| t.agent))).map_err(read_failed)?;
         let agent = agent.ok_or_else(no_thread)?;
         let checks = self
             .check_user(user)
@@ -172,23 +176,23 @@ impl BuiltinAgents {
             direct: direct.then_some(self.max_direct_runs),
             checks,
         };
-        self.admit(move |c| admission.decide(c)).await
+        self.admit(move |rows| admission.decide(rows)).await
     }
 
     /// Commits what makes a run work, and gives it its task.
     async fn admit(
         self: &Arc<Self>,
-        decide: impl FnOnce(&Connection) -> anyhow::Result<Result<Admitted, RunError>> + Send + 'static,
+        decide: impl FnOnce(&dyn Rows) -> anyhow::Result<Result<Admitted, RunError>> + Send + 'static,
     ) -> Result<Run, RunError> {
         let agents = self.clone();
         // Queued at once: `find` answers only for what is queued before it.
-        let written = self.db.queue(decide);
+        let written = self.tables.queue(decide);
         to_the_end(async move {
             let admitted = written.await.map_err(write_failed)??;
             if admitted.spawn {
                 agents.spawn(&admitted.run.id, Begin::Committed);
             }
-            Ok(admitted.run.public())
+            Ok(admitted.run.into())
         })
         .await
     }
@@ -208,9 +212,9 @@ impl BuiltinAgents {
             .and_then(|()| bounded("the key", key, MAX_KEY))
             .and_then(|()| if answers.is_empty() { Err(RunError::Rejected("no answer".into())) } else { Ok(()) });
         let (user, thread_id, key, answers) = (user.to_owned(), thread.to_owned(), key.to_owned(), answers.to_vec());
-        let decide = move |c: &Connection| {
-            let Some(thread) = tables::thread(c, &user, &thread_id)? else { return Ok(Err(no_thread())) };
-            match known(c, thread.key, &key, &digest)? {
+        let decide = move |rows: &dyn Rows| {
+            let Some(thread) = rows.thread(&user, &thread_id)? else { return Ok(Err(no_thread())) };
+            match known(rows, thread.key, &key, &digest)? {
                 Err(e) => return Ok(Err(e)),
                 Ok(Some(run)) => return Ok(Ok(Admitted { run, spawn: false })),
                 Ok(None) => {}
@@ -218,7 +222,7 @@ impl BuiltinAgents {
             if let Err(e) = checks {
                 return Ok(Err(e));
             }
-            decide_answers(c, &thread, &answers, &key, &digest)
+            decide_answers(rows, &thread, &answers, &key, &digest)
         };
         self.admit(decide).await
     }
@@ -228,7 +232,7 @@ impl BuiltinAgents {
         let (agents, thread, run) = (self.clone(), thread.to_owned(), run.to_owned());
         let (owner, of, id) = (user.to_owned(), thread.clone(), run.clone());
         let user = owner.clone();
-        let written = self.db.queue(move |c| decide_cancel(c, &user, &of, &id));
+        let written = self.tables.queue(move |rows| decide_cancel(rows, &user, &of, &id));
         to_the_end(async move {
             let cancelled = written.await.map_err(write_failed)??;
             match cancelled {
@@ -242,7 +246,8 @@ impl BuiltinAgents {
             if let Some(mut done) = agents.tell_cancelled(&run) {
                 let _ = tokio::time::timeout(CANCEL_WAIT, done.changed()).await;
             }
-            let ended = agents.db.read(|c| Ok(tables::run(c, &run)?.is_none_or(|r| r.ended()))).map_err(read_failed)?;
+            let ended =
+                agents.tables.read(|rows| Ok(rows.run(&run)?.is_none_or(|r| r.ended()))).map_err(read_failed)?;
             Ok(if ended { Cancellation::Stopped } else { Cancellation::Accepted })
         })
         .await
@@ -260,17 +265,22 @@ enum Cancelled {
     ByItsTask,
 }
 
-fn decide_cancel(c: &Connection, user: &str, thread: &str, run: &str) -> anyhow::Result<Result<Cancelled, RunError>> {
-    let Some(thread) = tables::thread(c, user, thread)? else { return Ok(Err(no_thread())) };
-    let Some(run) = tables::run(c, run)?.filter(|r| r.thread == thread.key) else {
+fn decide_cancel(
+    rows: &dyn AgentRows,
+    user: &str,
+    thread: &str,
+    run: &str,
+) -> anyhow::Result<Result<Cancelled, RunError>> {
+    let Some(thread) = rows.thread(user, thread)? else { return Ok(Err(no_thread())) };
+    let Some(run) = rows.run(run)?.filter(|r| r.thread == thread.key) else {
         return Ok(Err(no_run()));
     };
     if run.ended() {
         return Ok(Ok(Cancelled::Before));
     }
-    c.execute("UPDATE agent_runs SET cancel = 1 WHERE id = ?", [&run.id])?;
+    rows.set_cancelled(&run.id)?;
     if run.status == RunStatus::Interrupted {
-        outcome::end(c, &run, RunStatus::Cancelled, None)?;
+        outcome::end(rows, &run, RunStatus::Cancelled, None)?;
         return Ok(Ok(Cancelled::Now));
     }
     Ok(Ok(Cancelled::ByItsTask))
@@ -290,9 +300,9 @@ struct Admission {
 }
 
 impl Admission {
-    fn decide(self, c: &Connection) -> anyhow::Result<Result<Admitted, RunError>> {
-        let Some(thread) = tables::thread(c, &self.user, &self.thread)? else { return Ok(Err(no_thread())) };
-        match known(c, thread.key, &self.key, &self.digest)? {
+    fn decide(self, rows: &dyn AgentRows) -> anyhow::Result<Result<Admitted, RunError>> {
+        let Some(thread) = rows.thread(&self.user, &self.thread)? else { return Ok(Err(no_thread())) };
+        match known(rows, thread.key, &self.key, &self.digest)? {
             Err(e) => return Ok(Err(e)),
             Ok(Some(run)) => return Ok(Ok(Admitted { run, spawn: false })),
             Ok(None) => {}
@@ -303,39 +313,39 @@ impl Admission {
         if thread.active_run.is_some() {
             return Ok(Err(RunError::Busy("this conversation runs something else".into())));
         }
-        if tables::message(c, thread.key, &self.input.message_id)?.is_some() {
+        if rows.message(thread.key, &self.input.message_id)?.is_some() {
             return Ok(Err(RunError::Rejected("a message with this id exists".into())));
         }
         if let Some(answers) = &self.input.answers {
-            let open = tables::open_question(c, &thread)?;
+            let open = rows.open_question(&thread)?;
             if open.is_none_or(|q| q.id != *answers) {
                 return Ok(Err(RunError::Rejected("this question is not open any more".into())));
             }
         }
         if let Some(most) = self.direct
-            && let Err(e) = direct::room(c, &self.user, most)?
+            && let Err(e) = direct::room(rows, &self.user, most)?
         {
             return Ok(Err(e));
         }
         if self.input.answers.is_some() || self.direct.is_some() {
-            tables::set_open_question(c, thread.key, None)?;
+            rows.set_open_question(thread.key, None)?;
         }
         let id = ids::id("run", &[&self.user, &self.thread, &self.key]);
-        let number = tables::next_number(c, thread.key)?;
+        let number = rows.next_number(thread.key)?;
         let message = MessageRow {
             number,
             id: self.input.message_id,
-            role: "human".into(),
+            role: Role::Human,
             text: self.input.text,
             run: id.clone(),
             answers: self.input.answers,
             provenance: Some(self.input.provenance),
             ..MessageRow::default()
         };
-        tables::append(c, thread.key, &message)?;
-        tables::insert_run(c, &id, thread.key, &self.key, number)?;
-        tables::insert_key(c, thread.key, &self.key, &self.digest, &id)?;
-        let run = tables::run(c, &id)?.ok_or_else(|| anyhow::anyhow!("the run is not there after its insert"))?;
+        rows.append(thread.key, &message)?;
+        rows.insert_run(&id, thread.key, &self.key, number)?;
+        rows.insert_key(thread.key, &self.key, &self.digest, &id)?;
+        let run = rows.run(&id)?.ok_or_else(|| anyhow::anyhow!("the run is not there after its insert"))?;
         Ok(Ok(Admitted { run, spawn: true }))
     }
 }
@@ -360,7 +370,7 @@ pub fn parse_decision(value: &str) -> Result<(bool, Option<String>), RunError> {
 
 /// All answers, or none and the reason.
 fn decide_answers(
-    c: &Connection,
+    rows: &dyn AgentRows,
     thread: &Thread,
     answers: &[InterruptAnswer],
     key: &str,
@@ -371,9 +381,9 @@ fn decide_answers(
         if let Err(e) = parse_decision(&answer.value) {
             return Ok(Err(e));
         }
-        let approval = tables::approval(c, &answer.id)?;
+        let approval = rows.approval(&answer.id)?;
         let owner = match &approval {
-            Some(a) => tables::run(c, &a.run)?.filter(|r| r.thread == thread.key),
+            Some(a) => rows.run(&a.run)?.filter(|r| r.thread == thread.key),
             None => None,
         };
         let (Some(approval), Some(owner)) = (approval, owner) else {
@@ -399,12 +409,12 @@ fn decide_answers(
     }
     let Some(mut run) = run else { return Ok(Err(RunError::Rejected("no answer".into()))) };
     for answer in answers {
-        tables::decide(c, &answer.id, &answer.value)?;
+        rows.decide(&answer.id, &answer.value)?;
     }
-    tables::insert_key(c, thread.key, key, digest, &run.id)?;
+    rows.insert_key(thread.key, key, digest, &run.id)?;
     let spawn = run.status == RunStatus::Interrupted;
     if spawn {
-        tables::set_going(c, &run.id)?;
+        rows.set_going(&run.id)?;
         run.status = RunStatus::Running;
     }
     Ok(Ok(Admitted { run, spawn }))
@@ -425,7 +435,7 @@ impl AgentRuns for UserRuns {
 
     async fn describe(&self, thread: &str) -> Result<Description, RunError> {
         self.agents.check_user(&self.user)?;
-        let found = self.agents.db.read(|c| Ok(tables::thread(c, &self.user, thread)?));
+        let found = self.agents.tables.read(|rows| rows.thread(&self.user, thread));
         found.map_err(read_failed)?.ok_or_else(no_thread)?;
         Ok(Description {
             tool_profile: "full".into(),
@@ -450,27 +460,27 @@ impl AgentRuns for UserRuns {
         self.agents.check_user(&self.user)?;
         let (user, thread_id, key) = (self.user.clone(), thread.to_owned(), key.to_owned());
         // By the writer, so that it waits behind every write before it.
-        let found = self.agents.db.write(move |c| {
-            let Some(thread) = tables::thread(c, &user, &thread_id)? else { return Ok(Err(no_thread())) };
-            let Some((_, run)) = tables::key(c, thread.key, &key)? else { return Ok(Err(no_run())) };
-            Ok(tables::run(c, &run)?.ok_or_else(no_run))
+        let found = self.agents.tables.write(move |rows| {
+            let Some(thread) = rows.thread(&user, &thread_id)? else { return Ok(Err(no_thread())) };
+            let Some((_, run)) = rows.key(thread.key, &key)? else { return Ok(Err(no_run())) };
+            Ok(rows.run(&run)?.ok_or_else(no_run))
         });
-        Ok(found.await.map_err(read_failed)??.public())
+        Ok(found.await.map_err(read_failed)??.into())
     }
 
     async fn get(&self, thread: &str, run: &str) -> Result<Run, RunError> {
         self.agents.check_user(&self.user)?;
-        let found = self.agents.db.read(|c| {
-            let Some(thread) = tables::thread(c, &self.user, thread)? else { return Ok(Err(no_thread())) };
-            Ok(tables::run(c, run)?.filter(|r| r.thread == thread.key).ok_or_else(no_run))
+        let found = self.agents.tables.read(|rows| {
+            let Some(thread) = rows.thread(&self.user, thread)? else { return Ok(Err(no_thread())) };
+            Ok(rows.run(run)?.filter(|r| r.thread == thread.key).ok_or_else(no_run))
         });
-        Ok(found.map_err(read_failed)??.public())
+        Ok(found.map_err(read_failed)??.into())
     }
 
     async fn state(&self, thread: &str, since: Option<&Marker>, after: Option<&str>) -> Result<ThreadState, RunError> {
         self.agents.check_user(&self.user)?;
-        let found = self.agents.db.read(|c| match tables::thread(c, &self.user, thread)? {
-            Some(thread) => Ok(Some(state::read(c, &thread, since, after)?)),
+        let found = self.agents.tables.read(|rows| match rows.thread(&self.user, thread)? {
+            Some(thread) => Ok(Some(state::read(rows, &thread, since, after)?)),
             None => Ok(None),
         });
         found.map_err(read_failed)?.ok_or_else(no_thread)

@@ -7,19 +7,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::BuiltinAgents;
 use super::live::Signal;
-use super::{BuiltinAgents, tables};
 use crate::agents::runs::RunError;
+use crate::storage::tables::AgentRows;
 
 /// The pause between two direct runs that are taken up after a start.
 const PACE: Duration = Duration::from_millis(50);
 
 /// Whether this user may have one more direct run at work.
-pub fn room(c: &Connection, user: &str, most: u32) -> anyhow::Result<Result<(), RunError>> {
-    let open = tables::direct_runs(c, user)?;
+pub fn room(rows: &dyn AgentRows, user: &str, most: u32) -> anyhow::Result<Result<(), RunError>> {
+    let open = rows.direct_runs(user)?;
     Ok(if open < most { Ok(()) } else { Err(too_many(open)) })
 }
 
@@ -59,7 +59,7 @@ impl BuiltinAgents {
     /// Whether this user may have one more direct run at work now. Admission
     /// decides it again.
     pub fn room(&self, user: &str) -> Result<(), RunError> {
-        let room = self.db.read(|c| room(c, user, self.max_direct_runs));
+        let room = self.tables.read(|rows| room(rows, user, self.max_direct_runs));
         room.unwrap_or_else(|e| {
             tracing::error!("cannot count a user's runs: {e:#}");
             Err(RunError::Unavailable("the database cannot be read now".into()))
@@ -75,7 +75,7 @@ impl BuiltinAgents {
         told: &mut watch::Receiver<Signal>,
     ) -> Option<OwnedSemaphorePermit> {
         // Should this read fail, the run's own reads say why.
-        let owner = self.db.read(|c| Ok(tables::direct_owner(c, run)?)).ok().flatten()?;
+        let owner = self.tables.read(|rows| rows.direct_owner(run)).ok().flatten()?;
         tokio::select! {
             place = self.recovered.place(owner) => place,
             _ = told.wait_for(|signal| *signal != Signal::Go) => None,

@@ -32,11 +32,6 @@ pub fn call(run: &str, number: i64, index: usize) -> String {
     format!("{run}-{number}-{index}")
 }
 
-/// Milliseconds since 1970, from the machine's clock.
-pub fn now_ms() -> i64 {
-    chrono::Utc::now().timestamp_millis()
-}
-
 /// RFC 3339 with milliseconds, in UTC.
 pub fn rfc3339(ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)

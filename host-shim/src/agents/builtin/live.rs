@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::BuiltinAgents;
 use super::outcome::Pending;
-use super::{BuiltinAgents, tables};
-use crate::agents::runs::RunStatus;
+use crate::storage::tables::agents::RunStatus;
 
 /// What a run's task is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl BuiltinAgents {
     /// The stored runs that should have a task and have none, oldest first.
     async fn unattended(self: &Arc<Self>) -> anyhow::Result<Vec<String>> {
         let agents = self.clone();
-        let open = tokio::task::spawn_blocking(move || agents.db.read(|c| Ok(tables::open_runs(c)?))).await??;
+        let open = tokio::task::spawn_blocking(move || agents.tables.read(|rows| rows.open_runs())).await??;
         let live = self.live();
         let unattended = open
             .into_iter()

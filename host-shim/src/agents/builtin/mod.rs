@@ -12,10 +12,8 @@ mod ids;
 mod live;
 mod outcome;
 mod run_loop;
-mod schema;
 mod state;
 mod steps;
-mod tables;
 mod tools;
 mod views;
 mod window;
@@ -37,7 +35,7 @@ use super::host::{AgentCard, AgentHost, Conversation, Post, Posted, ToolHost, Tr
 use super::providers::Model;
 use super::runs::{Capability, RunError};
 use crate::contract::{EndedRun, ToolDef};
-use crate::storage::database::Database;
+use crate::storage::Tables;
 use crate::users::UserDirectory;
 
 /// Messages that one run may add; the contract's `state` gives 500 at most.
@@ -50,7 +48,7 @@ const EVENTS: usize = 1024;
 
 /// The built-in agents of this process. There is one of them on a database.
 pub struct BuiltinAgents {
-    db: Database,
+    tables: Tables,
     agents: Vec<AgentConfig>,
     models: HashMap<String, Arc<dyn Model>>,
     tools: Arc<dyn ToolHost>,
@@ -67,9 +65,9 @@ pub struct BuiltinAgents {
 
 impl BuiltinAgents {
     /// Opens the agents on the database: checks the configuration, reads
-    /// scripts, migrates the tables. Nothing runs before `recover`.
+    /// scripts. Nothing runs before `recover`.
     pub fn open(
-        db: Database,
+        tables: Tables,
         config: AgentsConfig,
         tools: Arc<dyn ToolHost>,
         users: Arc<dyn UserDirectory>,
@@ -81,12 +79,12 @@ impl BuiltinAgents {
             let model = model.provider().open().with_context(|| format!("models.{name}"))?;
             models.insert(name, model);
         }
-        Self::with_models(db, config.agents, &config.conversations, models, tools, users, workspaces)
+        Self::with_models(tables, config.agents, &config.conversations, models, tools, users, workspaces)
     }
 
     /// The same with models that the caller has made, by name.
     pub fn with_models(
-        db: Database,
+        tables: Tables,
         agents: Vec<AgentConfig>,
         conversations: &ConversationsConfig,
         models: HashMap<String, Arc<dyn Model>>,
@@ -94,9 +92,8 @@ impl BuiltinAgents {
         users: Arc<dyn UserDirectory>,
         workspaces: PathBuf,
     ) -> anyhow::Result<Arc<Self>> {
-        db.migrate("agents", schema::STEPS)?;
         Ok(Arc::new(Self {
-            db,
+            tables,
             agents,
             models,
             tools,

@@ -8,14 +8,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
-
 use super::steps::{MAX_REPEATS, append_result, ask, count_repeats, going, last_calls, take_calls};
-use super::tables::{self, MessageRow, RunRow, StoredCall, StoredQuestion};
 use super::{BuiltinAgents, ids, tools};
 use crate::agents::providers::ModelReply;
-use crate::agents::runs::RunStatus;
 use crate::contract::EndedRun;
+use crate::storage::tables::agents::{
+    AgentRows, MessageRow, Role, RunRow, RunStatus, StoredCall, StoredQuestion, Thread,
+};
 
 /// Bytes stored of one assistant text.
 const MAX_TEXT: usize = 256 * 1024;
@@ -79,55 +78,55 @@ impl Pending {
         Self::end(RunStatus::Failed, Some(why.into()))
     }
 
-    fn write(&self, c: &Connection, run: &str) -> anyhow::Result<Kept> {
+    fn write(&self, rows: &dyn AgentRows, run: &str) -> anyhow::Result<Kept> {
         if let Outcome::End { status, why } = &*self.outcome {
-            return match tables::run(c, run)? {
-                Some(run) => Ok(Kept::Left(end(c, &run, *status, why.as_deref())?)),
+            return match rows.run(run)? {
+                Some(run) => Ok(Kept::Left(end(rows, &run, *status, why.as_deref())?)),
                 None => Ok(Kept::Gone),
             };
         }
-        let Some(run) = going(c, run)? else { return Ok(Kept::Go) };
+        let Some(run) = going(rows, run)? else { return Ok(Kept::Go) };
         let kept = match &*self.outcome {
             Outcome::Reply { call, .. } if run.model_calls != *call => return Ok(Kept::Go),
             Outcome::Result { call, .. } | Outcome::Question { call, .. }
-                if tables::message(c, run.thread, &call.id)?.is_some() =>
+                if rows.message(run.thread, &call.id)?.is_some() =>
             {
                 return Ok(Kept::Go);
             }
-            Outcome::Reply { reply, .. } => keep_reply(c, &run, reply)?,
+            Outcome::Reply { reply, .. } => keep_reply(rows, &run, reply)?,
             Outcome::Result { call, text } => {
-                append_result(c, &run, call, tools::bounded(text.clone()))?;
+                append_result(rows, &run, call, tools::bounded(text.clone()))?;
                 Kept::Go
             }
-            Outcome::Question { call, question } => keep_question(c, &run, call, question)?,
-            Outcome::Ask { call, asking } => keep_ask(c, &run, call, asking)?,
+            Outcome::Question { call, question } => keep_question(rows, &run, call, question)?,
+            Outcome::Ask { call, asking } => keep_ask(rows, &run, call, asking)?,
             Outcome::End { .. } => Kept::Go,
         };
-        tables::progress(c, &run.id, self.spent)?;
+        rows.progress(&run.id, self.spent)?;
         Ok(kept)
     }
 }
 
 /// Writes the assistant message. Without calls it is the last one, and the run
 /// ends in the same commit.
-fn keep_reply(c: &Connection, run: &RunRow, reply: &ModelReply) -> anyhow::Result<Kept> {
-    let number = tables::next_number(c, run.thread)?;
+fn keep_reply(rows: &dyn AgentRows, run: &RunRow, reply: &ModelReply) -> anyhow::Result<Kept> {
+    let number = rows.next_number(run.thread)?;
     let calls = take_calls(&run.id, number, reply);
     let (digest, repeats, endless) = count_repeats(run, &calls);
     let last = calls.is_empty();
     let message = MessageRow {
         number,
         id: format!("{}-{number}", run.id),
-        role: "assistant".into(),
+        role: Role::Assistant,
         text: ids::shorten(&reply.text, MAX_TEXT).into_owned(),
         run: run.id.clone(),
         calls,
         ..MessageRow::default()
     };
-    tables::append(c, run.thread, &message)?;
-    tables::count_model_call(c, &run.id, digest.as_deref(), repeats)?;
+    rows.append(run.thread, &message)?;
+    rows.count_model_call(&run.id, digest.as_deref(), repeats)?;
     if last {
-        return succeed(c, run);
+        return succeed(rows, run);
     }
     Ok(endless.map_or(Kept::Go, |tool| {
         Kept::Fail(format!(
@@ -137,61 +136,66 @@ fn keep_reply(c: &Connection, run: &RunRow, reply: &ModelReply) -> anyhow::Resul
     }))
 }
 
-fn keep_question(c: &Connection, run: &RunRow, call: &StoredCall, question: &StoredQuestion) -> anyhow::Result<Kept> {
-    let number = tables::next_number(c, run.thread)?;
+fn keep_question(
+    rows: &dyn AgentRows,
+    run: &RunRow,
+    call: &StoredCall,
+    question: &StoredQuestion,
+) -> anyhow::Result<Kept> {
+    let number = rows.next_number(run.thread)?;
     let message = MessageRow {
         number,
         id: call.id.clone(),
-        role: "tool".into(),
+        role: Role::Tool,
         text: tools::clarification_text(question),
         run: run.id.clone(),
         tool: Some(call.name.clone()),
         question: Some(question.clone()),
         ..MessageRow::default()
     };
-    tables::append(c, run.thread, &message)?;
-    tables::set_open_question(c, run.thread, Some(number))?;
-    succeed(c, run)
+    rows.append(run.thread, &message)?;
+    rows.set_open_question(run.thread, Some(number))?;
+    succeed(rows, run)
 }
 
-fn succeed(c: &Connection, run: &RunRow) -> anyhow::Result<Kept> {
-    tables::end_run(c, run, RunStatus::Succeeded, None)?;
-    Ok(Kept::Left(Place::of(tables::thread_by_key(c, run.thread)?)))
+fn succeed(rows: &dyn AgentRows, run: &RunRow) -> anyhow::Result<Kept> {
+    rows.end_run(run, RunStatus::Succeeded, None)?;
+    Ok(Kept::Left(Place::of(rows.thread_by_key(run.thread)?)))
 }
 
 /// Asks, unless the answer came before the question was written.
-fn keep_ask(c: &Connection, run: &RunRow, call: &str, asking: &[StoredCall]) -> anyhow::Result<Kept> {
-    if tables::approval(c, call)?.is_some_and(|a| a.decision.is_some()) {
+fn keep_ask(rows: &dyn AgentRows, run: &RunRow, call: &str, asking: &[StoredCall]) -> anyhow::Result<Kept> {
+    if rows.approval(call)?.is_some_and(|a| a.decision.is_some()) {
         return Ok(Kept::Go);
     }
     for call in asking {
-        if tables::approval(c, &call.id)?.is_none() {
-            tables::insert_approval(c, &ask(&run.id, call))?;
+        if rows.approval(&call.id)?.is_none() {
+            rows.insert_approval(&ask(&run.id, call))?;
         }
     }
-    tables::set_status(c, &run.id, RunStatus::Interrupted)?;
-    Ok(Kept::Left(Place::of(tables::thread_by_key(c, run.thread)?)))
+    rows.set_status(&run.id, RunStatus::Interrupted)?;
+    Ok(Kept::Left(Place::of(rows.thread_by_key(run.thread)?)))
 }
 
 /// Ends a run, if it has not ended: its open calls get results that say so, in
 /// the same commit, and approvals that are still open end with it. Answers
 /// with its conversation.
-pub fn end(c: &Connection, run: &RunRow, status: RunStatus, why: Option<&str>) -> anyhow::Result<Place> {
-    let thread = Place::of(tables::thread_by_key(c, run.thread)?);
+pub fn end(rows: &dyn AgentRows, run: &RunRow, status: RunStatus, why: Option<&str>) -> anyhow::Result<Place> {
+    let thread = Place::of(rows.thread_by_key(run.thread)?);
     if run.ended() {
         return Ok(thread);
     }
     let (status, why) = if run.cancel { (RunStatus::Cancelled, None) } else { (status, why) };
-    let (_, open) = last_calls(c, run)?;
+    let (_, open) = last_calls(rows, run)?;
     for call in open {
         let text = tools::error_text(
             "not_finished",
             "The run ended before this call had a result; whether it had an effect is not known.",
             None,
         );
-        append_result(c, run, &call, text)?;
+        append_result(rows, run, &call, text)?;
     }
-    tables::end_run(c, run, status, why)?;
+    rows.end_run(run, status, why)?;
     Ok(thread)
 }
 
@@ -203,7 +207,7 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn of(thread: tables::Thread) -> Self {
+    pub fn of(thread: Thread) -> Self {
         Self { owner: thread.owner, thread: thread.id }
     }
 }
@@ -212,7 +216,7 @@ impl BuiltinAgents {
     /// Writes an outcome, once in all, and tells of a run that ended or waits.
     pub(super) async fn keep(&self, run: &str, pending: &Pending) -> anyhow::Result<Kept> {
         let (id, pending) = (run.to_owned(), pending.clone());
-        let kept = self.db.write(move |c| pending.write(c, &id)).await?;
+        let kept = self.tables.write(move |rows| pending.write(rows, &id)).await?;
         if let Kept::Left(place) = &kept {
             self.announce(place, run);
         }

@@ -15,13 +15,12 @@ use tokio::sync::watch;
 use super::live::{Begin, Signal};
 use super::outcome::{Kept, Outcome, Pending, Place};
 use super::steps::{At, Decision, MAX_CALLS, Situation, decided, situation};
-use super::tables::{self, Problem, StoredCall};
 use super::{BuiltinAgents, MAX_ATTEMPTS, MAX_RUN_MESSAGES, tools, window};
 use crate::agents::config::AgentConfig;
 use crate::agents::providers::{ModelError, ModelReply, ModelRequest};
-use crate::agents::runs::RunStatus;
 use crate::contract::{CallError, Caller, ToolDef};
-use crate::storage::database;
+use crate::storage::tables::agents::{Problem, RunStatus, StoredCall};
+use crate::storage::tables::temporary;
 
 /// Smallest window after a provider has said that the input is too long.
 const MIN_WINDOW: usize = 256;
@@ -91,7 +90,7 @@ enum Fault {
 
 impl From<anyhow::Error> for Fault {
     fn from(error: anyhow::Error) -> Self {
-        if database::temporary(&error) { Self::Later(error) } else { Self::Broken(error) }
+        if temporary(&error) { Self::Later(error) } else { Self::Broken(error) }
     }
 }
 
@@ -196,13 +195,13 @@ impl BuiltinAgents {
             return;
         }
         let id = run.to_owned();
-        if let Err(error) = self.db.write(move |c| Ok(tables::uncount_attempt(c, &id)?)).await {
+        if let Err(error) = self.tables.write(move |rows| rows.uncount_attempt(&id)).await {
             tracing::debug!(run, "an attempt that ended in order stays counted: {error:#}");
         }
     }
 
     async fn round(&self, run: &str, leg: &mut Leg, signal: &mut Told) -> Step {
-        let (at, open) = match self.db.read(|c| situation(c, run))? {
+        let (at, open) = match self.tables.read(|rows| situation(rows, run))? {
             Situation::Over(thread) => return Ok(Round::Over(thread)),
             Situation::Cancelled => return Ok(Round::Write(Pending::end(RunStatus::Cancelled, None))),
             Situation::Model(at) => (at, None),
@@ -260,7 +259,7 @@ impl BuiltinAgents {
             }
         }
         let id = at.run.id.clone();
-        self.db.write(move |c| Ok(tables::count_attempt(c, &id)?)).await?;
+        self.tables.write(move |rows| rows.count_attempt(&id)).await?;
         leg.counted = true;
         leg.since = Instant::now();
         Ok(None)
@@ -279,7 +278,7 @@ impl BuiltinAgents {
             return failed("provider_misconfigured: the agent's model does not exist");
         };
         let budget = leg.window.unwrap_or_else(|| budget(agent, &turn.allowed));
-        let messages = self.db.read(|c| window::build(c, &at.run, budget))?;
+        let messages = self.tables.read(|rows| window::build(rows, &at.run, budget))?;
         let call = at.run.model_calls;
         let request = ModelRequest {
             agent: agent.name.clone(),
@@ -290,8 +289,8 @@ impl BuiltinAgents {
             tools: turn.allowed.clone(),
         };
         // A call costs money, and what it gives has to be written.
-        if self.db.last_write_failed() {
-            self.db.probe().await?;
+        if self.tables.last_write_failed() {
+            self.tables.probe().await?;
         }
         let answer = tokio::select! {
             answer = tokio::time::timeout(turn.left, model.complete(&request)) => answer,
@@ -342,7 +341,7 @@ impl BuiltinAgents {
         }
         // What a person was asked, or has said, about this very call counts also
         // when the configuration would not ask any more.
-        let stored = self.db.read(|c| Ok(tables::approval(c, &call.id)?))?;
+        let stored = self.tables.read(|rows| rows.approval(&call.id))?;
         match stored.as_ref().map(|approval| (approval, &approval.decision)) {
             Some((approval, Some(decision))) => match decided(approval, decision, &call) {
                 Decision::Approved => {}

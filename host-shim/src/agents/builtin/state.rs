@@ -4,12 +4,13 @@
 //! again at each try. So a page is bounded, whatever a turn holds: it has at
 //! least one message, and long texts are shortened, with a mark.
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::ids::shorten;
-use super::tables::{self, Approval, MessageRow, Size, Thread};
-use crate::agents::runs::{Interrupt, Marker, Message, Role, RunStatus, ThreadState};
+use crate::agents::runs::{self, Interrupt, Marker, Message, Question, Run, ThreadState};
+use crate::storage::tables::agents::{
+    AgentRows, Approval, MessageRow, Role, RunRow, RunStatus, Size, StoredQuestion, Thread,
+};
 
 /// Messages in one page.
 const MAX_MESSAGES: usize = 500;
@@ -22,10 +23,28 @@ const MAX_TOOL: usize = 1_000;
 /// Bytes shown of the arguments that wait for an approval.
 const MAX_ARGUMENTS: usize = 32 * 1024;
 
+impl From<RunRow> for Run {
+    fn from(row: RunRow) -> Self {
+        let status = match row.status {
+            RunStatus::Running => runs::RunStatus::Running,
+            RunStatus::Interrupted => runs::RunStatus::Interrupted,
+            RunStatus::Succeeded => runs::RunStatus::Succeeded,
+            RunStatus::Failed => runs::RunStatus::Failed,
+            RunStatus::Cancelled => runs::RunStatus::Cancelled,
+        };
+        let failure = row.error.map(|text| runs::Failure { code: "failed".into(), text });
+        Run { failure, ..Run::new(row.id, status) }
+    }
+}
+
+fn public(question: StoredQuestion, answered: bool) -> Question {
+    Question { id: question.id, text: question.text, options: question.options, answered }
+}
+
 /// Reads a page of the conversation, from the marker's message on or from the
 /// one behind `after`; with neither what is open in it.
 pub fn read(
-    c: &Connection,
+    rows: &dyn AgentRows,
     thread: &Thread,
     since: Option<&Marker>,
     after: Option<&str>,
@@ -33,48 +52,48 @@ pub fn read(
     let mut state = ThreadState::default();
     // The number of the message before the page.
     let before = match (since, after) {
-        (_, Some(id)) => tables::message(c, thread.key, id)?.map(|message| message.number),
-        (Some(marker), None) => find_marker(c, thread.key, marker)?.map(|number| number - 1),
+        (_, Some(id)) => rows.message(thread.key, id)?.map(|message| message.number),
+        (Some(marker), None) => find_marker(rows, thread.key, marker)?.map(|number| number - 1),
         (None, None) => None,
     };
     if let Some(before) = before {
         state.found = true;
-        let (numbers, more) = page(c, thread.key, before)?;
+        let (numbers, more) = page(rows, thread.key, before)?;
         state.more = more;
         for number in numbers {
-            if let Some(row) = tables::message_at(c, thread.key, number)? {
-                state.messages.push(message(c, thread.key, row)?);
+            if let Some(row) = rows.message_at(thread.key, number)? {
+                state.messages.push(message(rows, thread.key, row)?);
             }
         }
     }
     if let Some(id) = &thread.active_run
-        && let Some(run) = tables::run(c, id)?
+        && let Some(run) = rows.run(id)?
     {
-        for approval in tables::open_approvals(c, id)? {
+        for approval in rows.open_approvals(id)? {
             state.interrupts.push(interrupt(approval)?);
         }
         if run.status == RunStatus::Running {
             state.active_run = Some(run.id);
         }
     }
-    state.open_question = tables::open_question(c, thread)?.map(|q| q.public(false));
+    state.open_question = rows.open_question(thread)?.map(|q| public(q, false));
     Ok(state)
 }
 
 /// The number of the marker's message.
-fn find_marker(c: &Connection, thread: i64, marker: &Marker) -> anyhow::Result<Option<i64>> {
-    if let Some(message) = tables::message(c, thread, &marker.message_id)?.filter(|m| m.role == "human") {
+fn find_marker(rows: &dyn AgentRows, thread: i64, marker: &Marker) -> anyhow::Result<Option<i64>> {
+    if let Some(message) = rows.message(thread, &marker.message_id)?.filter(|m| m.role == Role::Human) {
         return Ok(Some(message.number));
     }
     let Some(run) = &marker.run else { return Ok(None) };
-    Ok(tables::run(c, run)?.filter(|r| r.thread == thread).map(|r| r.message))
+    Ok(rows.run(run)?.filter(|r| r.thread == thread).map(|r| r.message))
 }
 
 /// The numbers of the messages behind this one that fit a page, and whether
 /// more follow.
-fn page(c: &Connection, thread: i64, before: i64) -> anyhow::Result<(Vec<i64>, bool)> {
+fn page(rows: &dyn AgentRows, thread: i64, before: i64) -> anyhow::Result<(Vec<i64>, bool)> {
     let (mut numbers, mut bytes, mut more) = (Vec::new(), 0, false);
-    tables::sizes(c, thread, before, |size| {
+    rows.sizes(thread, before, &mut |size| {
         bytes += shown(size);
         more = numbers.len() == MAX_MESSAGES || (bytes > MAX_BYTES && !numbers.is_empty());
         if !more {
@@ -87,27 +106,27 @@ fn page(c: &Connection, thread: i64, before: i64) -> anyhow::Result<(Vec<i64>, b
 
 /// Bytes that a message takes in the answer.
 fn shown(size: &Size) -> usize {
-    size.text.min(longest(&size.role)) + size.question
+    size.text.min(longest(size.role)) + size.question
 }
 
-fn longest(role: &str) -> usize {
-    if role == "tool" { MAX_TOOL } else { MAX_TEXT }
+fn longest(role: Role) -> usize {
+    if role == Role::Tool { MAX_TOOL } else { MAX_TEXT }
 }
 
-fn message(c: &Connection, thread: i64, row: MessageRow) -> anyhow::Result<Message> {
+fn message(rows: &dyn AgentRows, thread: i64, row: MessageRow) -> anyhow::Result<Message> {
     let question = match row.question {
         Some(q) => {
-            let answered = tables::answered(c, thread, &q.id)?;
-            Some(q.public(answered))
+            let answered = rows.answered(thread, &q.id)?;
+            Some(public(q, answered))
         }
         None => None,
     };
-    let role = match row.role.as_str() {
-        "human" => Role::Human,
-        "assistant" => Role::Assistant,
-        _ => Role::Tool,
+    let role = match row.role {
+        Role::Human => runs::Role::Human,
+        Role::Assistant => runs::Role::Assistant,
+        Role::Tool => runs::Role::Tool,
     };
-    let text = shorten(&row.text, longest(&row.role)).into_owned();
+    let text = shorten(&row.text, longest(row.role)).into_owned();
     Ok(Message {
         shortened: text.len() < row.text.len(),
         id: row.id,

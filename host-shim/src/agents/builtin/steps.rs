@@ -1,15 +1,15 @@
 //! What the loop decides and writes, apart from the loop itself: the next
 //! thing to do, the calls of a reply, repetitions, decisions.
 
-use rusqlite::Connection;
 use serde_json::Value;
 
 use super::commands::parse_decision;
 use super::outcome::Place;
-use super::tables::{self, Approval, MessageRow, Problem, RunRow, StoredCall, Thread};
 use super::{ids, tools};
 use crate::agents::providers::{Finish, ModelReply, RawCall};
-use crate::agents::runs::RunStatus;
+use crate::storage::tables::agents::{
+    AgentRows, Approval, MessageRow, Problem, Role, RunRow, RunStatus, StoredCall, Thread,
+};
 
 /// The same call with the same arguments in a row.
 pub const MAX_REPEATS: u32 = 16;
@@ -32,19 +32,19 @@ pub struct At {
 }
 
 /// The run, if it may still be worked on.
-pub fn going(c: &Connection, run: &str) -> anyhow::Result<Option<RunRow>> {
-    Ok(tables::run(c, run)?.filter(|r| r.status == RunStatus::Running && !r.cancel))
+pub fn going(rows: &dyn AgentRows, run: &str) -> anyhow::Result<Option<RunRow>> {
+    Ok(rows.run(run)?.filter(|r| r.status == RunStatus::Running && !r.cancel))
 }
 
 /// Whether the run has an assistant message, and the open calls of the last.
-pub fn last_calls(c: &Connection, run: &RunRow) -> anyhow::Result<(bool, Vec<StoredCall>)> {
+pub fn last_calls(rows: &dyn AgentRows, run: &RunRow) -> anyhow::Result<(bool, Vec<StoredCall>)> {
     let mut done = Vec::new();
     let mut last = None;
-    tables::messages_back(c, run.thread, i64::MAX, |m| {
+    rows.messages_back(run.thread, i64::MAX, &mut |m| {
         if m.number <= run.message {
             return false;
         }
-        if m.role == "tool" {
+        if m.role == Role::Tool {
             done.push(m.id);
             return true;
         }
@@ -58,31 +58,31 @@ pub fn last_calls(c: &Connection, run: &RunRow) -> anyhow::Result<(bool, Vec<Sto
 }
 
 /// Reads where a run stands.
-pub fn situation(c: &Connection, run: &str) -> anyhow::Result<Situation> {
-    let Some(run) = tables::run(c, run)? else { return Ok(Situation::Over(None)) };
+pub fn situation(rows: &dyn AgentRows, run: &str) -> anyhow::Result<Situation> {
+    let Some(run) = rows.run(run)? else { return Ok(Situation::Over(None)) };
     if run.cancel && !run.ended() {
         return Ok(Situation::Cancelled);
     }
     if run.ended() || run.status == RunStatus::Interrupted {
-        return Ok(Situation::Over(Some(Place::of(tables::thread_by_key(c, run.thread)?))));
+        return Ok(Situation::Over(Some(Place::of(rows.thread_by_key(run.thread)?))));
     }
-    let (_, open) = last_calls(c, &run)?;
-    let at = Box::new(At { thread: tables::thread_by_key(c, run.thread)?, run });
+    let (_, open) = last_calls(rows, &run)?;
+    let at = Box::new(At { thread: rows.thread_by_key(run.thread)?, run });
     Ok(if open.is_empty() { Situation::Model(at) } else { Situation::Tools(at, open) })
 }
 
 /// Writes the one result of a call.
-pub fn append_result(c: &Connection, run: &RunRow, call: &StoredCall, text: String) -> anyhow::Result<()> {
+pub fn append_result(rows: &dyn AgentRows, run: &RunRow, call: &StoredCall, text: String) -> anyhow::Result<()> {
     let message = MessageRow {
-        number: tables::next_number(c, run.thread)?,
+        number: rows.next_number(run.thread)?,
         id: call.id.clone(),
-        role: "tool".into(),
+        role: Role::Tool,
         text,
         run: run.id.clone(),
         tool: Some(call.name.clone()),
         ..MessageRow::default()
     };
-    tables::append(c, run.thread, &message)
+    rows.append(run.thread, &message)
 }
 
 /// The calls of a reply as they are stored: the host's ids, arguments that

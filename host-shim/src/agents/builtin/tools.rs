@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::files::{FileError, Workspace};
 use super::ids;
-use super::tables::StoredQuestion;
 use crate::agents::config::AgentConfig;
 use crate::contract::{CallError, Refusal, ToolDef};
+use crate::storage::tables::agents::StoredQuestion;
 
 pub const CLARIFY: &str = crate::agents::config::ASK;
 

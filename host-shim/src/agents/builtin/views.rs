@@ -1,10 +1,10 @@
 //! What people read of conversations.
 
 use super::ids::rfc3339;
-use super::tables::{self, MessageRow, Thread};
 use super::{BuiltinAgents, ids};
 use crate::agents::host::{Conversation, Post, Posted, Transcript, TranscriptMessage};
-use crate::agents::runs::{Input, RunError, RunStatus};
+use crate::agents::runs::{Input, RunError};
+use crate::storage::tables::agents::{AgentRows, DIRECT, MessageRow, RunStatus, Size, Thread};
 
 /// Conversations or messages of one answer.
 const MAX_PAGE: u32 = 500;
@@ -14,7 +14,7 @@ const MAX_TITLE: usize = 80;
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// How many of these messages make one answer: at least one.
-fn page(sizes: &[tables::Size], limit: usize) -> usize {
+fn page(sizes: &[Size], limit: usize) -> usize {
     let mut bytes = 0;
     let fits = sizes.iter().take(limit).take_while(|size| {
         bytes += size.text + size.rest;
@@ -28,9 +28,9 @@ fn unavailable(e: anyhow::Error) -> RunError {
     RunError::Unavailable("the database cannot be read now".into())
 }
 
-fn conversation(c: &rusqlite::Connection, thread: Thread) -> anyhow::Result<Conversation> {
+fn conversation(rows: &dyn AgentRows, thread: Thread) -> anyhow::Result<Conversation> {
     let run = match &thread.active_run {
-        Some(id) => tables::run(c, id)?,
+        Some(id) => rows.run(id)?,
         None => None,
     };
     let with = |status| run.as_ref().filter(|run| run.status == status).map(|run| run.id.clone());
@@ -50,11 +50,7 @@ fn message(row: MessageRow) -> TranscriptMessage {
     TranscriptMessage {
         number: u64::try_from(row.number).unwrap_or(0),
         id: row.id,
-        role: match row.role.as_str() {
-            "human" => "human",
-            "assistant" => "assistant",
-            _ => "tool",
-        },
+        role: row.role.word(),
         text: row.text,
         run: Some(row.run),
         tool_calls,
@@ -67,10 +63,10 @@ impl BuiltinAgents {
     /// A user's conversations, newest first; at most 500.
     pub fn conversations(&self, user: &str, limit: u32) -> Result<Vec<Conversation>, RunError> {
         self.check_user(user)?;
-        self.db
-            .read(|c| {
-                let threads = tables::threads(c, user, limit.min(MAX_PAGE))?;
-                threads.into_iter().map(|t| conversation(c, t)).collect()
+        self.tables
+            .read(|rows| {
+                let threads = rows.threads(user, limit.min(MAX_PAGE))?;
+                threads.into_iter().map(|t| conversation(rows, t)).collect()
             })
             .map_err(unavailable)
     }
@@ -87,14 +83,14 @@ impl BuiltinAgents {
         self.check_user(user)?;
         let limit = limit.min(MAX_PAGE);
         let from = after.map_or(0, |a| i64::try_from(a).unwrap_or(i64::MAX - 1) + 1);
-        let found = self.db.read(|c| {
-            let Some(thread) = tables::thread(c, user, thread)? else { return Ok(None) };
-            let sizes = tables::sizes_from(c, thread.key, from, limit + 1)?;
+        let found = self.tables.read(|rows| {
+            let Some(thread) = rows.thread(user, thread)? else { return Ok(None) };
+            let sizes = rows.sizes_from(thread.key, from, limit + 1)?;
             let count = page(&sizes, limit as usize);
-            let messages = tables::messages_from(c, thread.key, from, u32::try_from(count)?)?;
+            let messages = rows.messages_from(thread.key, from, u32::try_from(count)?)?;
             let messages = messages.into_iter().map(message).collect();
             let more = count < sizes.len();
-            Ok(Some(Transcript { conversation: conversation(c, thread)?, messages, more }))
+            Ok(Some(Transcript { conversation: conversation(rows, thread)?, messages, more }))
         });
         found.map_err(unavailable)?.ok_or_else(super::commands::no_thread)
     }
@@ -116,7 +112,7 @@ impl BuiltinAgents {
                 id
             }
         };
-        let key = format!("{}{}", tables::DIRECT, post.message_id);
+        let key = format!("{}{}", DIRECT, post.message_id);
         let provenance = serde_json::json!({"kind": "person", "user": user}).to_string();
         let input = Input {
             message_id: post.message_id,

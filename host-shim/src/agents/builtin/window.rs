@@ -9,12 +9,11 @@
 //! message. That is too high for English and about right for Chinese, so the
 //! input stays under the bound with common tokenizers.
 
-use rusqlite::Connection;
 use serde_json::Value;
 
 use super::ids::shorten;
-use super::tables::{self, MessageRow, RunRow, StoredCall};
 use crate::agents::providers::{ModelCall, ModelMessage};
+use crate::storage::tables::agents::{AgentRows, MessageRow, Role, RunRow, StoredCall};
 
 /// Estimated tokens of a text.
 pub fn tokens(bytes: usize) -> usize {
@@ -46,16 +45,17 @@ const RESULT_STEPS: [usize; 4] = [usize::MAX, 8_000, 2_000, 400];
 /// Builds the input for the next model call of `run` in at most `budget`
 /// estimated tokens. More are used only if the present human message alone,
 /// with the last step of the turn at its shortest, is larger.
-pub fn build(c: &Connection, run: &RunRow, budget: usize) -> anyhow::Result<Vec<ModelMessage>> {
-    let present = tables::messages_from(c, run.thread, run.message, super::MAX_RUN_MESSAGES * 2)?;
+pub fn build(rows: &dyn AgentRows, run: &RunRow, budget: usize) -> anyhow::Result<Vec<ModelMessage>> {
+    let present = rows.messages_from(run.thread, run.message, super::MAX_RUN_MESSAGES * 2)?;
     let mut window = present_turn(&present, budget);
     let mut left = budget.saturating_sub(size(&window));
     let mut earlier: Vec<Vec<ModelMessage>> = Vec::new();
     let mut turn: Vec<MessageRow> = Vec::new();
     let mut turn_bytes = 0;
-    tables::messages_back(c, run.thread, run.message, |message| {
-        turn_bytes += if message.role == "tool" { message.text.len().min(EARLIER_RESULT) } else { message.text.len() };
-        let human = message.role == "human";
+    rows.messages_back(run.thread, run.message, &mut |message| {
+        turn_bytes +=
+            if message.role == Role::Tool { message.text.len().min(EARLIER_RESULT) } else { message.text.len() };
+        let human = message.role == Role::Human;
         turn.push(message);
         if tokens(turn_bytes) > left {
             return false;
@@ -76,7 +76,7 @@ pub fn build(c: &Connection, run: &RunRow, budget: usize) -> anyhow::Result<Vec<
     })?;
     let included = earlier.iter().flatten().any(|m| asks(m, &present));
     if !included {
-        name_question(c, run.thread, &present, &mut window)?;
+        name_question(rows, run.thread, &present, &mut window)?;
     }
     let mut messages: Vec<ModelMessage> = earlier.into_iter().rev().flatten().collect();
     messages.append(&mut window);
@@ -91,13 +91,13 @@ fn asks(message: &ModelMessage, present: &[MessageRow]) -> bool {
 
 /// An answer whose question has left the window is shown with it.
 fn name_question(
-    c: &Connection,
+    rows: &dyn AgentRows,
     thread: i64,
     present: &[MessageRow],
     window: &mut [ModelMessage],
 ) -> anyhow::Result<()> {
     let Some(id) = present.first().and_then(|m| m.answers.as_deref()) else { return Ok(()) };
-    let question = tables::message(c, thread, id)?.and_then(|m| m.question);
+    let question = rows.message(thread, id)?.and_then(|m| m.question);
     if let (Some(question), Some(ModelMessage::Human { text })) = (question, window.first_mut()) {
         *text = format!("You asked earlier:\n{}\n\nThe answer:\n{text}", question.text);
     }
@@ -134,15 +134,15 @@ fn present_turn(rows: &[MessageRow], budget: usize) -> Vec<ModelMessage> {
 fn render(rows: &[MessageRow], max: usize) -> Vec<ModelMessage> {
     let mut out = Vec::new();
     for row in rows {
-        match row.role.as_str() {
-            "human" => out.push(ModelMessage::Human { text: row.text.clone() }),
-            "assistant" => {
+        match row.role {
+            Role::Human => out.push(ModelMessage::Human { text: row.text.clone() }),
+            Role::Assistant => {
                 out.push(ModelMessage::Assistant {
                     text: row.text.clone(),
                     calls: row.calls.iter().map(|c| replay(c, max)).collect(),
                 });
                 for call in &row.calls {
-                    let result = rows.iter().find(|r| r.role == "tool" && r.id == call.id);
+                    let result = rows.iter().find(|r| r.role == Role::Tool && r.id == call.id);
                     let text = match result {
                         Some(r) => shorten(&r.text, max).into_owned(),
                         None => super::tools::error_text("no_result", "This call has no result.", None),
@@ -150,7 +150,7 @@ fn render(rows: &[MessageRow], max: usize) -> Vec<ModelMessage> {
                     out.push(ModelMessage::Tool { call: call.id.clone(), name: call.name.clone(), text });
                 }
             }
-            _ => {}
+            Role::Tool => {}
         }
     }
     out

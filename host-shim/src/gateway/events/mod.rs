@@ -152,13 +152,15 @@ mod tests {
 
     use super::*;
     use crate::engine::{Signals, SystemClock};
+    use crate::storage::SqliteTables;
     use crate::storage::database::Database;
 
     #[tokio::test]
     async fn a_stream_outlives_a_time_in_which_its_user_cannot_be_looked_up() {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::open(&folder.path().join("test.db")).unwrap();
-        let users = Users::open(db.clone(), Arc::new(SystemClock)).await.unwrap();
+        let tables = SqliteTables::open(db.clone(), Arc::new(SystemClock)).await.unwrap();
+        let users = Users::new(tables, Arc::new(SystemClock));
         users.add("ann").await.unwrap();
         let token = users.add_token("ann", "x").await.unwrap();
         let identity = users.authenticate_token(&token.secret).await.unwrap();

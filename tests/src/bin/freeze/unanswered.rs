@@ -13,8 +13,8 @@ use agent_teams_host::app;
 use agent_teams_host::config::{Config, DATABASE_NAME, FILE_NAME};
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
 use agent_teams_host::engine::{Clock, Parts, Plugin, Signals, SystemClock};
-use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
+use agent_teams_host::storage::{SqliteStore, SqliteTables};
 use agent_teams_host::users::UserDirectory;
 use agent_teams_host::users::Users;
 use agent_teams_host::worker::{self, Worker};
@@ -47,7 +47,8 @@ pub fn lasting_session(data: &Path, user: &str) -> Result<String> {
     }
     runtime()?.block_on(async {
         let db = Database::open(&data.join(DATABASE_NAME))?;
-        let users = Users::open(db.clone(), Arc::new(Later)).await?;
+        let tables = SqliteTables::open(db.clone(), Arc::new(Later)).await?;
+        let users = Users::new(tables, Arc::new(Later));
         let link = users.sign_in_link(user).await?;
         let session = users.redeem(&link.secret).await?;
         drop(users);
@@ -107,7 +108,8 @@ impl Stage {
     async fn open(data: &Path) -> Result<Self> {
         let config = Config::read(&data.join(FILE_NAME))?;
         let db = Database::open(&data.join(DATABASE_NAME))?;
-        let users = Users::open(db.clone(), Arc::new(SystemClock)).await?;
+        let tables = SqliteTables::open(db.clone(), Arc::new(SystemClock)).await?;
+        let users = Users::new(tables.clone(), Arc::new(SystemClock));
         let signals = Arc::new(Signals::default());
         let parts = Parts {
             store: Arc::new(SqliteStore::new(db.clone())?),
@@ -121,7 +123,7 @@ impl Stage {
         let gates = Arc::new(Gates::default());
         let tools = Arc::new(Tools { plugin: plugin.clone(), agents: OnceLock::new() });
         let gated = Arc::new(GatedTools { tools: tools.clone(), gates: gates.clone() });
-        let agents = BuiltinAgents::open(db, config.agents.clone(), gated, users.clone(), data.join("workspaces"))?;
+        let agents = BuiltinAgents::open(tables, config.agents.clone(), gated, users.clone(), data.join("workspaces"))?;
         let _ = tools.agents.set(Arc::downgrade(&agents));
         let (ended, changes) = (agents.ended(), signals.subscribe());
         agents.recover().await?;

@@ -7,8 +7,10 @@ use std::time::Duration;
 use agent_teams_host::agents::builtin::BuiltinAgents;
 use agent_teams_host::agents::host::ToolHost;
 use agent_teams_host::agents::runs::Input;
+use agent_teams_host::clock::SystemClock;
 use agent_teams_host::config::Config;
 use agent_teams_host::contract::{CallError, Caller, ToolDef};
+use agent_teams_host::storage::SqliteTables;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::users::UserDirectory;
 use anyhow::Result;
@@ -51,8 +53,8 @@ pub async fn conversation() -> Result<()> {
         "[[agents]]\nname = 'a'\nmodel = 'm'\n[models.m]\nkind = 'scripted'\n[[models.m.rules]]\ntext = '{answer}'\n"
     );
     let config = Config::parse(&config, "workload")?.agents;
-    let agents =
-        BuiltinAgents::open(db.clone(), config, Arc::new(NoTools), Arc::new(NoTools), folder.path().join("w"))?;
+    let tables = SqliteTables::open(db.clone(), Arc::new(SystemClock)).await?;
+    let agents = BuiltinAgents::open(tables, config, Arc::new(NoTools), Arc::new(NoTools), folder.path().join("w"))?;
     agents.recover().await?;
     let mut ended = agents.ended();
     let runs = agents.capability("owner").runs;

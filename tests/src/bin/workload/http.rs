@@ -10,6 +10,7 @@ use agent_teams_host::config::Config;
 use agent_teams_host::contract::EndedRun;
 use agent_teams_host::engine::SystemClock;
 use agent_teams_host::gateway::{self, HealthApi};
+use agent_teams_host::storage::SqliteTables;
 use agent_teams_host::users::{Operator, Users};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
@@ -100,7 +101,8 @@ impl Client {
 /// Sends and reads, by the library and over HTTP in turn.
 pub async fn http() -> Result<()> {
     let rig = Rig::new(Answer::Bytes(1024)).await?;
-    let users = Users::open(rig.db.clone(), Arc::new(SystemClock)).await?;
+    let tables = SqliteTables::open(rig.db.clone(), Arc::new(SystemClock)).await?;
+    let users = Users::new(tables, Arc::new(SystemClock));
     users.first_start().await?;
     let owner = users.list()?.first().context("no user")?.id.clone();
     let token = users.add_token(&owner, "workload").await?.secret;

@@ -1,7 +1,8 @@
 //! Runs that people begin by posting: how many, also after a restart.
 
 use super::*;
-use crate::agents::builtin::{Post, Posted, tables};
+use crate::agents::builtin::{Post, Posted};
+use crate::storage::tables::agents::{MessageRow, Role, RunRow};
 
 async fn post(w: &World, user: &str, id: &str) -> Result<Posted, RunError> {
     let post = Post { thread: None, agent: Some("a".into()), message_id: id.into(), text: "hi".into() };
@@ -114,25 +115,26 @@ async fn after_a_restart_no_user_gets_more_at_once_than_may_be_begun() {
     let w = open(dir.path(), "");
     // As an earlier version left them, which had no bound.
     let more = MAX_DIRECT as usize * 4;
-    w.db.write(move |c| {
-        for n in 0..more {
-            let (run, thread) = (format!("run-{n}"), format!("thread-{n}"));
-            tables::insert_thread(c, "ada", &thread, "a", "")?;
-            let key = tables::thread(c, "ada", &thread)?.unwrap().key;
-            let message = tables::MessageRow {
-                number: tables::next_number(c, key)?,
-                id: "h".into(),
-                role: "human".into(),
-                run: run.clone(),
-                ..tables::MessageRow::default()
-            };
-            tables::append(c, key, &message)?;
-            tables::insert_run(c, &run, key, &format!("post:{n}"), message.number)?;
-        }
-        Ok(())
-    })
-    .await
-    .unwrap();
+    w.tables
+        .write(move |rows| {
+            for n in 0..more {
+                let (run, thread) = (format!("run-{n}"), format!("thread-{n}"));
+                rows.insert_thread("ada", &thread, "a", "")?;
+                let key = rows.thread("ada", &thread)?.unwrap().key;
+                let message = MessageRow {
+                    number: rows.next_number(key)?,
+                    id: "h".into(),
+                    role: Role::Human,
+                    run: run.clone(),
+                    ..MessageRow::default()
+                };
+                rows.append(key, &message)?;
+                rows.insert_run(&run, key, &format!("post:{n}"), message.number)?;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
     w.agents.recover().await.unwrap();
     // The job's run, all of bo's, and as many of ada's as may be: one more
     // begins only when one of hers has ended.
@@ -142,14 +144,14 @@ async fn after_a_restart_no_user_gets_more_at_once_than_may_be_begun() {
         let mut begun: Vec<String> = w.requests().into_iter().map(|request| request.run).collect();
         begun.dedup();
         assert_eq!(begun.len(), at_work + ended - 1);
-        let row = w.db.read(|c| {
-            let open = tables::open_runs(c)?;
-            let hers = |run: &tables::RunRow| tables::thread_by_key(c, run.thread).is_ok_and(|t| t.owner == "ada");
+        let row = w.tables.read(|rows| {
+            let open = rows.open_runs()?;
+            let hers = |run: &RunRow| rows.thread_by_key(run.thread).is_ok_and(|t| t.owner == "ada");
             let run = open
                 .into_iter()
-                .find(|r| begun.contains(&r.id) && tables::direct_owner(c, &r.id).ok().flatten().is_some() && hers(r))
+                .find(|r| begun.contains(&r.id) && rows.direct_owner(&r.id).ok().flatten().is_some() && hers(r))
                 .unwrap();
-            Ok((tables::thread_by_key(c, run.thread)?.id, run.id))
+            Ok((rows.thread_by_key(run.thread)?.id, run.id))
         });
         let (thread, run) = row.unwrap();
         w.runs("ada").cancel(&thread, &run).await.unwrap();

@@ -2,8 +2,8 @@
 //! lost their task.
 
 use super::*;
-use crate::agents::builtin::tables::{self, MessageRow};
 use crate::agents::runs::{Cancellation, InterruptAnswer};
+use crate::storage::tables::agents::{MessageRow, Role};
 
 fn hello(_: &ModelRequest) -> Act<ModelReply, ModelError> {
     text("hello")
@@ -70,17 +70,18 @@ async fn a_cancel_of_a_waiting_run_whose_caller_gave_up_ends_it() {
 /// A run that is stored as running and has no task.
 async fn lose_a_run(w: &World) -> Run {
     w.runs("ada").create_thread("t", "a", "", "group").await.unwrap();
-    w.db.write(|c| {
-        let thread = tables::thread(c, "ada", "t")?.unwrap();
-        let number = tables::next_number(c, thread.key)?;
-        let message =
-            MessageRow { number, id: "h1".into(), role: "human".into(), text: "hi".into(), ..Default::default() };
-        tables::append(c, thread.key, &message)?;
-        tables::insert_run(c, "lost", thread.key, "k", number)?;
-        Ok(())
-    })
-    .await
-    .unwrap();
+    w.tables
+        .write(|rows| {
+            let thread = rows.thread("ada", "t")?.unwrap();
+            let number = rows.next_number(thread.key)?;
+            let message =
+                MessageRow { number, id: "h1".into(), role: Role::Human, text: "hi".into(), ..Default::default() };
+            rows.append(thread.key, &message)?;
+            rows.insert_run("lost", thread.key, "k", number)?;
+            Ok(())
+        })
+        .await
+        .unwrap();
     Run::new("lost", RunStatus::Running)
 }
 
@@ -103,13 +104,14 @@ async fn runs_that_are_worked_on_are_left_alone() {
     let run = w.begin("h1", "hi").await;
     reached(&w.model.begun, 1).await;
     // Another run is found and ended meanwhile, so the looks did happen.
-    w.db.write(|c| {
-        tables::insert_thread(c, "ada", "u", "gone", "")?;
-        let thread = tables::thread(c, "ada", "u")?.unwrap();
-        Ok(tables::insert_run(c, "lost", thread.key, "k", 0)?)
-    })
-    .await
-    .unwrap();
+    w.tables
+        .write(|rows| {
+            rows.insert_thread("ada", "u", "gone", "")?;
+            let thread = rows.thread("ada", "u")?.unwrap();
+            rows.insert_run("lost", thread.key, "k", 0)
+        })
+        .await
+        .unwrap();
     let lost = Run::new("lost", RunStatus::Running);
     assert_failed(&w.until_event(&lost).await, "agent_gone");
     assert_eq!(w.requests().len(), 1);

@@ -25,8 +25,10 @@ use super::{BuiltinAgents, ToolHost, UserDirectory};
 use crate::agents::config::{AgentConfig, ConversationsConfig};
 use crate::agents::providers::{Finish, Model, ModelError, ModelReply, ModelRequest, RawCall};
 use crate::agents::runs::{AgentRuns, Input, Run, RunError, RunStatus, ThreadState};
+use crate::clock::SystemClock;
 use crate::contract::{CallError, Caller, EndedRun, ErrorKind, Refusal, ToolDef};
 use crate::storage::database::Database;
+use crate::storage::{SqliteTables, Tables};
 
 /// Direct runs of one user at once in these tests.
 pub const MAX_DIRECT: u32 = 3;
@@ -145,6 +147,7 @@ impl UserDirectory for FakeUsers {
 /// One host on a folder; another can be opened on the same folder later.
 pub struct World {
     pub db: Database,
+    pub tables: Tables,
     pub model: Arc<FakeModel>,
     pub tools: Arc<FakeTools>,
     pub disabled: Arc<FakeUsers>,
@@ -166,6 +169,11 @@ pub fn refusal(code: &str) -> CallError {
     })
 }
 
+/// The tables of a database.
+pub fn open_tables(db: &Database) -> Tables {
+    SqliteTables::new(db.clone(), Arc::new(SystemClock)).unwrap().into()
+}
+
 impl World {
     pub fn open(
         dir: &std::path::Path,
@@ -174,6 +182,7 @@ impl World {
         hand: impl Fn(&Caller, &str, &Value) -> Act<String, CallError> + Send + Sync + 'static,
     ) -> Self {
         let db = Database::open(&dir.join("data.db")).unwrap();
+        let tables = open_tables(&db);
         let model =
             Arc::new(FakeModel { brain: Box::new(brain), requests: Mutex::default(), begun: watch::channel(0).0 });
         let tools = Arc::new(FakeTools::new(Box::new(hand)));
@@ -181,7 +190,7 @@ impl World {
         let models: HashMap<String, Arc<dyn Model>> =
             HashMap::from([("m".to_owned(), model.clone() as Arc<dyn Model>)]);
         let agents = BuiltinAgents::with_models(
-            db.clone(),
+            tables.clone(),
             agents,
             &ConversationsConfig { max_runs_per_user: MAX_DIRECT },
             models,
@@ -191,7 +200,7 @@ impl World {
         )
         .unwrap();
         let ended = tokio::sync::Mutex::new(agents.ended());
-        Self { db, model, tools, disabled, agents, ended }
+        Self { db, tables, model, tools, disabled, agents, ended }
     }
 
     pub fn runs(&self, user: &str) -> Arc<dyn AgentRuns> {

@@ -65,7 +65,7 @@ impl Host {
         let db = Database::open(&dir.path().join("data.db")).unwrap();
         let tools = Arc::new(FakeTools::new(Box::new(fine)));
         let users = Arc::new(FakeUsers::default());
-        let agents = BuiltinAgents::open(db, config, tools.clone(), users, dir.path().join("w")).unwrap();
+        let agents = BuiltinAgents::open(open_tables(&db), config, tools.clone(), users, dir.path().join("w")).unwrap();
         Self { _dir: dir, agents, tools }
     }
 

@@ -61,7 +61,7 @@ async fn three_agents_follow_a_script_file() {
     };
     let tools = Arc::new(FakeTools::new(Box::new(hand)));
     let users = Arc::new(FakeUsers::default());
-    let agents = BuiltinAgents::open(db, config, tools.clone(), users, dir.path().join("w")).unwrap();
+    let agents = BuiltinAgents::open(open_tables(&db), config, tools.clone(), users, dir.path().join("w")).unwrap();
     let say = async |thread: &str, agent: &str, id: &str, words: &str, answers: Option<&str>| {
         let runs = agents.capability("ada").runs;
         let mut ended = agents.ended();

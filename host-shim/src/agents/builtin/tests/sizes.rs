@@ -1,33 +1,35 @@
 //! What is read of a conversation is bounded in bytes, whatever is in it.
 
 use super::*;
-use crate::agents::builtin::tables::{self, MessageRow, StoredCall};
 use crate::agents::runs::{Marker, Message, Role};
+use crate::storage::tables::agents::{MessageRow, Role as Stored, StoredCall};
 
 /// Adds messages to the conversation `t`, one for each role and text.
-async fn add(w: &World, run: &Run, messages: Vec<(&'static str, String)>) {
+async fn add(w: &World, run: &Run, messages: Vec<(Stored, String)>) {
     let run = run.id.clone();
-    w.db.write(move |c| {
-        let thread = tables::thread(c, "ada", "t")?.unwrap().key;
-        for (role, text) in messages {
-            let number = tables::next_number(c, thread)?;
-            let call = StoredCall { id: "c".into(), name: "x".into(), arguments: json!({"a": [0, 0]}), problem: None };
-            let calls = if role == "assistant" { vec![call] } else { Vec::new() };
-            let message = MessageRow {
-                number,
-                id: format!("added-{number}"),
-                role: role.into(),
-                text,
-                run: run.clone(),
-                calls,
-                ..MessageRow::default()
-            };
-            tables::append(c, thread, &message)?;
-        }
-        Ok(())
-    })
-    .await
-    .unwrap();
+    w.tables
+        .write(move |rows| {
+            let thread = rows.thread("ada", "t")?.unwrap().key;
+            for (role, text) in messages {
+                let number = rows.next_number(thread)?;
+                let call =
+                    StoredCall { id: "c".into(), name: "x".into(), arguments: json!({"a": [0, 0]}), problem: None };
+                let calls = if role == Stored::Assistant { vec![call] } else { Vec::new() };
+                let message = MessageRow {
+                    number,
+                    id: format!("added-{number}"),
+                    role,
+                    text,
+                    run: run.clone(),
+                    calls,
+                    ..MessageRow::default()
+                };
+                rows.append(thread, &message)?;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
 }
 
 fn bytes(state: &ThreadState) -> usize {
@@ -61,9 +63,10 @@ async fn pages(w: &World) -> (Vec<Message>, usize, usize) {
 async fn a_huge_turn_is_read_to_its_end_in_bounded_pages() {
     let dir = tempfile::tempdir().unwrap();
     let (w, run) = world(&dir).await;
-    let round = |n: usize| [("assistant", format!("{n} {}", "x".repeat(250_000))), ("tool", "y".repeat(30_000))];
+    let round =
+        |n: usize| [(Stored::Assistant, format!("{n} {}", "x".repeat(250_000))), (Stored::Tool, "y".repeat(30_000))];
     add(&w, &run, (0..200).flat_map(round).collect()).await;
-    add(&w, &run, vec![("assistant", "the answer".into())]).await;
+    add(&w, &run, vec![(Stored::Assistant, "the answer".into())]).await;
     let (all, largest, count) = pages(&w).await;
     assert!(largest < 1 << 20 && count > 10, "{count} pages, {largest} bytes");
     assert_eq!(all.len(), 403, "nothing is left out");
@@ -78,9 +81,9 @@ async fn a_huge_turn_is_read_to_its_end_in_bounded_pages() {
 async fn a_human_message_that_follows_is_on_one_of_the_pages() {
     let dir = tempfile::tempdir().unwrap();
     let (w, run) = world(&dir).await;
-    let many = |n: usize| ("assistant", format!("{n} {}", "x".repeat(1_000)));
+    let many = |n: usize| (Stored::Assistant, format!("{n} {}", "x".repeat(1_000)));
     add(&w, &run, (0..600).map(many).collect()).await;
-    add(&w, &run, vec![("human", "something else".into())]).await;
+    add(&w, &run, vec![(Stored::Human, "something else".into())]).await;
     add(&w, &run, (600..700).map(many).collect()).await;
     let (all, _, count) = pages(&w).await;
     assert!(count > 1);
@@ -124,7 +127,7 @@ async fn long_arguments_that_wait_for_an_approval_are_shown_in_part() {
 async fn a_page_of_a_conversation_is_bounded_in_bytes_and_the_next_one_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let (w, run) = world(&dir).await;
-    add(&w, &run, (0..40).map(|n| ("assistant", format!("{n} {}", "x".repeat(250_000)))).collect()).await;
+    add(&w, &run, (0..40).map(|n| (Stored::Assistant, format!("{n} {}", "x".repeat(250_000)))).collect()).await;
     let (mut after, mut seen, mut pages) = (None, 0, 0);
     loop {
         let page = w.agents.conversation("ada", "t", after, 500).unwrap();

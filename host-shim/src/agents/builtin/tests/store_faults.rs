@@ -9,8 +9,8 @@ use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE};
 
 use super::*;
 use crate::agents::builtin::outcome::{Outcome, Pending};
-use crate::agents::builtin::tables::StoredCall;
 use crate::agents::runs::InterruptAnswer;
+use crate::storage::tables::agents::StoredCall;
 
 /// Commits that fail in a row; few, since the pauses between them grow.
 const FULL: [i32; 3] = [SQLITE_FULL; 3];

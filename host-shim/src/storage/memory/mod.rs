@@ -1,6 +1,10 @@
 //! The component's records in the memory of the process: for tests, and for
 //! trying things out. Same rules as the database, nothing survives.
 
+mod agents;
+mod tables;
+mod users;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::recent::Recent;
 use super::transaction::{Backend, Buffered, Change, Verdict};
 use super::{CommitError, Limits, Store, StoreError, Transaction};
+
+pub use tables::MemoryTables;
 
 /// What a commit shall do instead of what it would do. For tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,8 +29,8 @@ pub use lock::InUse;
 pub(super) use readers::{ReadError, Snapshot};
 pub use schema::TooNew;
 
-use super::recent::Recent;
 use crate::life::{Life, life};
+use crate::storage::recent::Recent;
 use readers::Readers;
 use writer::{Closure, Fate, Job, Message, Writer};
 

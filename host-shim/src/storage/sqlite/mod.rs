@@ -1,10 +1,18 @@
-//! The component's records in the database file.
+//! Everything in one SQLite file: the component's records (here) and the host's
+//! own tables.
+
+mod agents;
+pub mod database;
+mod tables;
+mod users;
 
 use rusqlite::{Connection, OptionalExtension, Rows};
 
-use super::database::{Commits, Database, ReadError, Snapshot, WriteError};
+use self::database::{Commits, Database, ReadError, Snapshot, WriteError};
 use super::transaction::{Backend, Buffered, Change, Verdict};
 use super::{CommitError, Limits, Store, StoreError, Transaction};
+
+pub use tables::SqliteTables;
 
 /// Text compares by its UTF-8 bytes (the default, binary collation). Without
 /// rowid, so that a record is found by one search and written in one place.
