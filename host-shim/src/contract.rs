@@ -25,7 +25,7 @@ impl Caller {
     }
 }
 
-/// What a refusal means for whoever called; every kind but `Unknown` says
+/// What a refusal means for the caller; every kind but `Unknown` says
 /// that nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -59,7 +59,7 @@ pub struct AgentConfig {
     #[serde(default)]
     pub kind: AgentKind,
     /// Unique; at most 128 characters and 256 bytes. A conversation is bound
-    /// to it for ever.
+    /// to it forever.
     pub name: String,
     /// For people. Default: the name.
     #[serde(default)]

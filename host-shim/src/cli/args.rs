@@ -82,7 +82,7 @@ pub enum Command {
     Send(send::Send),
     /// Follow a team's work as it happens.
     Watch(watch::Watch),
-    /// End a job whose outcome nobody knows.
+    /// End a job whose outcome is unknown.
     Settle(settle::Settle),
     /// List the jobs that hold a slot, of all users; for the operator.
     Slots(slots::Slots),

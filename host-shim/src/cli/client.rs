@@ -127,7 +127,9 @@ impl Client {
         let url = reqwest::Url::parse(&base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
-            .ok_or_else(|| Fail::usage(format!("`{base}` is no address; give one such as http://127.0.0.1:8765")))?;
+            .ok_or_else(|| {
+                Fail::usage(format!("`{base}` is not an address; give one such as http://127.0.0.1:8765"))
+            })?;
         let http = Self::build(outbound::client_for(&url))?;
         Ok(Self { http, name: format!("at {base}"), base, token: token.to_owned(), _socket: None })
     }

@@ -110,7 +110,7 @@ fn read_rows(file: &Path) -> Result<Vec<Row>, Fail> {
     let db = Connection::open_with_flags(file, flags).map_err(|e| refuse(format!("{name} cannot be opened: {e}")))?;
     let mut query = db
         .prepare("SELECT id, owner, data FROM teams ORDER BY rowid")
-        .map_err(|e| refuse(format!("{name} is no database of the earlier plugin: {e}")))?;
+        .map_err(|e| refuse(format!("{name} is not a database of the earlier plugin: {e}")))?;
     let mut found = query.query([]).map_err(|e| refuse(format!("{name} cannot be read: {e}")))?;
     let mut rows = Vec::new();
     loop {

@@ -58,8 +58,8 @@ pub async fn run(place: &Place, args: ImportTasks, output: &Output) -> Result<Ex
     };
     output.answer(&answer, || report(output, &answer));
     let import = &answer["import"];
-    let stands = import["failure"].is_null() || import["accepted"] == Value::Bool(true);
-    Ok(if stands { Exit::Ok } else { Exit::Refused })
+    let complete = import["failure"].is_null() || import["accepted"] == Value::Bool(true);
+    Ok(if complete { Exit::Ok } else { Exit::Refused })
 }
 
 /// Sends all parts, in order. The answer to the last one tells of all.
@@ -117,7 +117,7 @@ impl Parts {
         let open = File::open(file).map_err(refuse)?;
         let about = open.metadata().map_err(refuse)?;
         if !about.is_file() {
-            return Err(refused(format!("{name} is no file")));
+            return Err(refused(format!("{name} is not a file")));
         }
         Ok(Self { size: about.len(), lines: BufReader::new(open), line: 0, kept: String::new(), name })
     }
@@ -195,7 +195,8 @@ fn report(output: &Output, answer: &Value) -> String {
         } else {
             lines.push(output.tone(Tone::Bad, &said));
             lines.push(
-                "What came before it stands, what came after it is ignored. To go on from there: --accept".into(),
+                "Records before it were imported, records after it were skipped. Use --accept to continue from there."
+                    .into(),
             );
         }
     }

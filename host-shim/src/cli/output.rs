@@ -177,7 +177,7 @@ impl Output {
     }
 }
 
-/// A reader that went away (`| head`) is no error of ours.
+/// A reader that went away (`| head`) is not an error of ours.
 fn print_line(line: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());

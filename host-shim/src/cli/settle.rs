@@ -1,4 +1,4 @@
-//! `settle`: a person decides about a job whose outcome nobody knows; the
+//! `settle`: a person decides about a job whose outcome is unknown; the
 //! operator, about any job that holds a slot.
 
 use clap::{Args, ValueEnum};
@@ -32,7 +32,7 @@ pub struct Settle {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Outcome {
-    /// It failed; whoever asked is told so.
+    /// It failed; its asker is told so.
     Failed,
     /// Try it again. The agent may do its work twice.
     Retry,

@@ -13,7 +13,7 @@ const PATH: &str = "/api/operator/slots";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The operator is whoever may read the data folder of the running server; no user's token opens this.\nIt shows ids, states and times of all users' jobs, and no texts. A job that keeps its slot although\nnothing can become of it is ended with `settle --owner`.\n\nExamples:\n  agent-teams slots\n  agent-teams --json slots | jq '.slots[] | select(.status == \"unknown\")'"
+    after_help = "The operator is a person who may read the data folder of the running server; user tokens are not accepted.\nIt shows ids, states and times of all users' jobs, and no texts. A job that keeps its slot although\nnothing can become of it is ended with `settle --owner`.\n\nExamples:\n  agent-teams slots\n  agent-teams --json slots | jq '.slots[] | select(.status == \"unknown\")'"
 )]
 pub struct Slots {}
 

@@ -113,7 +113,7 @@ fn member_of(text: &str) -> Result<Value, Fail> {
         Some((name, agent)) if !name.trim().is_empty() && !agent.trim().is_empty() => {
             Ok(json!({ "name": name, "agent": agent }))
         }
-        _ => Err(Fail::usage(format!("`{text}` is no member; write NAME=AGENT, for example Ada=researcher"))),
+        _ => Err(Fail::usage(format!("`{text}` is not a member; write NAME=AGENT, for example Ada=researcher"))),
     }
 }
 

@@ -40,7 +40,7 @@ pub fn asks(job: &Value) -> bool {
     !finished(job) && (!job["question"].is_null() || !list(job, "interrupts").is_empty())
 }
 
-/// Nobody knows how it ended; a person must look.
+/// How it ended is unknown; a person must look.
 pub fn doubtful(job: &Value) -> bool {
     text(job, "status") == "unknown"
 }

@@ -48,7 +48,7 @@ fn key_prefix(key: &str) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reconnect {
-    /// The host connects them for every enabled user, so that work goes on.
+    /// The host connects them for every enabled user, so that work continues.
     #[default]
     Auto,
     /// They wait until their owner connects them.
@@ -253,7 +253,7 @@ impl Config {
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
         let located = Located::new(text, name);
         let whole = DeTable::parse(text).map_err(|e| located.error(&e, None))?;
-        // The two halves are read apart, so that whoever owns the agents' part
+        // The two halves are read apart, so that the owner of the agents' part
         // decides its keys and its mistakes still carry their line.
         let (mut host, mut agents) = (DeTable::new(), DeTable::new());
         for (key, value) in whole.get_ref() {

@@ -44,7 +44,7 @@ impl<'a> Located<'a> {
     }
 }
 
-/// Appends the keys that lead to what stands at `offset`; false: nothing does.
+/// Appends the keys that lead to the text at `offset`; false: nothing does.
 fn find_table(table: &DeTable<'_>, offset: usize, path: &mut Vec<String>) -> bool {
     for (key, value) in table {
         path.push(key.get_ref().to_string());

@@ -221,7 +221,7 @@ impl Call {
     }
 }
 
-/// The time of the whole call is over.
+/// The time of the whole call is used up.
 #[derive(Debug, thiserror::Error)]
 #[error("the call took longer than it may")]
 struct CallTime;

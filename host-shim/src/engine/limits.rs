@@ -32,7 +32,7 @@ pub enum Stopped {
 }
 
 /// Refuses growth over the bounds. A refusal ends the call: a guest that is
-/// told "no" would only abort in its own way, and nobody would know why.
+/// told "no" would only abort in its own way, without a reason.
 pub struct Limits {
     memory: usize,
 }

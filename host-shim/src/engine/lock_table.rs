@@ -52,7 +52,7 @@ impl Drop for Place {
         let mut locks = self.table.0.lock().unwrap_or_else(|e| e.into_inner());
         self.lock = None;
         // New places are made under this same mutex, so a count of one (the
-        // table's own) means that nobody is left.
+        // table's own) means that no holder is left.
         if locks.get(&self.name).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.name);
         }

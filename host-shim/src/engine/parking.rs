@@ -1,5 +1,5 @@
 //! Calls that wait. A parked call holds no instance: it is a timer and a place
-//! among the listeners of one topic, and a fresh instance goes on with it.
+//! among the listeners of one topic, and a fresh instance continues it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::bindings::agent_teams::plugin::types::{Outcome, Parked, Wake};
 use super::call::{Core, LONGEST_WAIT, malformed, stopping, waited_too_long};
 use crate::contract::CallError;
 
-/// Wake-ups after which a call is resumed no oftener than once a `PACE`: a
+/// Wake-ups after which a call is resumed at most once per `PACE`: a
 /// busy topic, or a guest that parks on a position long past, must not cost
 /// the others their instances.
 const FREE_WAKES: u32 = 64;
@@ -39,7 +39,7 @@ impl<'a> Waits<'a> {
         Self { core, owner, name, end: None, wakes: 0, last: None }
     }
 
-    /// The answer, or, after the wait that the guest asked for, why it goes on.
+    /// The answer, or, after the wait that the guest asked for, why it continues.
     pub async fn next(&mut self, outcome: Outcome) -> Result<Next, CallError> {
         match outcome {
             Outcome::Done(json) => match serde_json::from_str::<serde::de::IgnoredAny>(&json) {

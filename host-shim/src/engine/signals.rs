@@ -1,11 +1,11 @@
-//! The process's topics: positions that grow, and whoever listens.
+//! The process's topics: positions that grow, and their listeners.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use tokio::sync::{broadcast, watch};
 
-/// Topics that are remembered; beyond it those that nobody waits for and that
+/// Topics that are remembered; beyond it those without a listener and that
 /// moved least go.
 const MAX_TOPICS: usize = 16 * 1024;
 
@@ -28,7 +28,7 @@ pub struct Signals {
 #[derive(Default)]
 struct Topics {
     known: HashMap<(String, String), Topic>,
-    /// Where a topic stands that is not known. It is at least the position of
+    /// The position of an unknown topic. It is at least the position of
     /// every topic that was forgotten, so that a position never goes back: a
     /// forgotten topic can only seem to have moved, which is harmless.
     floor: u64,
@@ -51,7 +51,7 @@ impl Topics {
             .or_insert_with(|| Topic { position: floor, waiters: None })
     }
 
-    /// Forgets half of the topics that nobody waits for, lowest positions
+    /// Forgets half of the topics without a listener, lowest positions
     /// first.
     fn shrink(&mut self) {
         let idle = |topic: &Topic| topic.waiters.as_ref().is_none_or(|w| w.receiver_count() == 0);
@@ -73,7 +73,7 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// Moves the topic on and wakes whoever waits for it or listens to all.
+    /// Increments the topic's position and wakes its listeners and those of all topics.
     pub fn publish(&self, owner: &str, topic: &str, revision: u64) {
         let position = {
             let mut topics = self.lock();
@@ -87,13 +87,13 @@ impl Signals {
         let _ = self.events.send(SignalEvent { owner: owner.to_owned(), topic: topic.to_owned(), position, revision });
     }
 
-    /// Where the topic stands: 0 at first, and it only grows.
+    /// The position of the topic: 0 at first, and it only grows.
     pub fn position(&self, owner: &str, topic: &str) -> u64 {
         let topics = self.lock();
         topics.known.get(&(owner.to_owned(), topic.to_owned())).map_or(topics.floor, |t| t.position)
     }
 
-    /// Waits until the topic stands elsewhere than at `seen`; at once if it
+    /// Waits until the topic's position differs from `seen`; at once if it
     /// already does. No move is missed, and a wait costs no thread.
     pub async fn moved(&self, owner: &str, topic: &str, seen: u64) {
         let mut position = {
@@ -108,7 +108,7 @@ impl Signals {
         }
     }
 
-    /// All signals from now on, of every owner: whoever serves them filters
+    /// All signals from now on, of every owner: the reader filters
     /// by owner. A receiver that lags learns that it did.
     pub fn subscribe(&self) -> broadcast::Receiver<SignalEvent> {
         self.events.subscribe()

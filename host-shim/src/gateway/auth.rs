@@ -126,7 +126,7 @@ pub(super) async fn me(caller: SignedIn) -> Json<serde_json::Value> {
 /// `POST /api/sign-in {"secret": …}`: exchanges the secret of a sign-in link
 /// for a session. It works once.
 pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Unread) -> Result<Response, Problem> {
-    // Nobody may be signed in as somebody else by another page.
+    // Another page must not sign a person in as somebody else.
     if !headers.contains_key(header::ORIGIN) {
         return Err(origin_required());
     }

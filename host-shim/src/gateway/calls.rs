@@ -1,4 +1,4 @@
-//! How many calls of one user run at once, so that nobody takes the whole
+//! How many calls of one user run at once, so that no user takes the whole
 //! engine; and calls that end whole even when their client goes away. A call
 //! has its place before its body is read, so that the bound holds for all that
 //! it costs.

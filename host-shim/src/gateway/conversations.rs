@@ -3,7 +3,7 @@
 //!
 //! **Order.** A message with mentions is first dispatched to all picked members
 //! (all or none), and then posted to the conversation's own agent. So a wrong
-//! reference is refused before anything is queued, and before anything stands
+//! reference is refused before anything is queued, and before anything is
 //! in the conversation. If the post then fails (the agent became busy in
 //! between), the answer says so and holds the dispatch's result. Both halves
 //! go by the message's id: repeating the request with the same `message_id`
@@ -327,7 +327,7 @@ fn mentions(members: &Map<String, Value>) -> Result<Vec<MentionReference>, Probl
     Ok(references)
 }
 
-/// The id in the path. One that can be nobody's is answered as one that is not.
+/// The id in the path. A malformed id gets the same answer as an unknown one.
 fn thread_id(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     match path {
         Ok(Path(thread)) if !thread.is_empty() && thread.len() <= 256 && !thread.contains('\0') => Ok(thread),

@@ -74,13 +74,13 @@ fn forbidden(code: &str, detail: &str) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, code, detail)
 }
 
-/// The value of a header that may stand once.
+/// The value of a header that may appear once.
 fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(&name).iter();
     let value = values.next().map(HeaderValue::to_str).transpose();
     match (value, values.next()) {
         (Ok(value), None) => Ok(value),
-        _ => Err(forbidden("header_not_allowed", "Host and Origin may stand once, in ASCII.")),
+        _ => Err(forbidden("header_not_allowed", "Send the Host and Origin headers at most once, in ASCII.")),
     }
 }
 

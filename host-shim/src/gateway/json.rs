@@ -119,7 +119,7 @@ fn check(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Whether an escape `\ud800`–`\udfff` stands without its partner.
+/// Whether an escape `\ud800`–`\udfff` appears without its partner.
 fn has_unpaired_surrogate(text: &str) -> bool {
     let bytes = text.as_bytes();
     let unit = |at: usize| -> Option<u32> {
@@ -183,9 +183,7 @@ impl Reader<'_> {
     fn problem(&self, text: &str, error: &serde_json::Error) -> Problem {
         let field = self.field();
         match self.fault.get() {
-            Some(Fault::Duplicate) => {
-                Problem::invalid("duplicate_member", "This member stands twice in its object; send it once.", field)
-            }
+            Some(Fault::Duplicate) => Problem::invalid("duplicate_member", "Duplicate JSON key; send it once.", field),
             Some(Fault::TooManyNames) => {
                 let detail = format!("An object, with those around it, has at most {MAX_NAMES} members; send a list.");
                 Problem::invalid("too_many_members", detail, field)
@@ -195,7 +193,7 @@ impl Reader<'_> {
                 Problem::invalid("invalid_unicode", detail, field)
             }
             None => {
-                let detail = format!("The body is no valid JSON (line {}, column {}).", error.line(), error.column());
+                let detail = format!("The body is not valid JSON (line {}, column {}).", error.line(), error.column());
                 Problem::invalid("invalid_json", detail, field)
             }
         }

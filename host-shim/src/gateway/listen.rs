@@ -25,7 +25,7 @@ const SOCKET_CONNECTIONS: u32 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     #[error(
-        "server.bind = \"{0}\" can be reached from other machines, but nobody was added who could sign in: \
+        "server.bind = \"{0}\" is reachable from other machines, but no user can sign in yet: \
          add a user first (agent-teams users add NAME), or bind to 127.0.0.1"
     )]
     NoUsers(SocketAddr),

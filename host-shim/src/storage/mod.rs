@@ -56,7 +56,7 @@ pub enum StoreError {
     /// The transaction was open for longer than [`Limits::max_age`].
     #[error("the snapshot is gone; begin again")]
     Expired,
-    /// A key, a value, a scan or the whole transaction is over its bound. The
+    /// A key, a value, a scan or the whole transaction exceeds its bound. The
     /// call changed nothing; the transaction can go on.
     #[error("{0}")]
     TooLarge(String),
@@ -97,10 +97,10 @@ pub trait Transaction: Send {
     /// looked at counts as read: the whole range, or, when the limit was
     /// reached, the range as far as the last entry returned.
     fn scan(&mut self, start: &str, end: &str, limit: u32, reverse: bool) -> Result<Vec<(String, String)>, StoreError>;
-    /// Sets a value at the commit. A value equal to the stored one is no
+    /// Sets a value at the commit. A value equal to the stored one is not a
     /// write: it wakes no conflict in others and costs no disk write.
     fn put(&mut self, key: String, value: String) -> Result<(), StoreError>;
-    /// Removes a key at the commit; an absent key is no error and no write.
+    /// Removes a key at the commit; an absent key is neither an error nor a write.
     fn delete(&mut self, key: String) -> Result<(), StoreError>;
     /// Writes everything at once, or nothing; durable when it returns. A
     /// transaction that wrote nothing succeeds at once. If the caller goes

@@ -52,7 +52,7 @@ pub(super) enum Verdict {
     /// Write what differs from the stored values.
     Apply,
     /// Success without a write: nothing would change, nor would it have at the
-    /// snapshot, so it stands as if done there.
+    /// snapshot, so it counts as if done there.
     Nothing,
     Conflict,
 }

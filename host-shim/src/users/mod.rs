@@ -40,7 +40,7 @@ pub const MAX_TOKEN_NAME: usize = 80;
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
     #[error(
-        "`{0}` is no user id: use 1 to 64 of a-z, 0-9, dot, underscore and hyphen, beginning with a letter or a digit"
+        "`{0}` is not a valid user id: use 1 to 64 characters of a-z, 0-9, dot, underscore and hyphen, beginning with a letter or a digit"
     )]
     BadId(String),
     #[error("a token's name has 1 to 80 characters, without control characters")]
@@ -97,7 +97,7 @@ pub struct User {
     pub enabled: bool,
     /// RFC 3339.
     pub created_at: String,
-    /// Whether the first start made it, and nobody added it.
+    /// Whether the first start made it by itself.
     pub automatic: bool,
 }
 

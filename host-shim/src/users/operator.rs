@@ -1,8 +1,8 @@
-//! The operator: whoever may read the data folder. The commands `users`,
+//! The operator: a person who may read the data folder. The commands `users`,
 //! `tokens` and `backup` need nothing else; those that ask the running server
 //! present a secret that it wrote into the folder when it started.
 //!
-//! The secret is no user's. It opens the operator's routes and no other, and no
+//! The secret belongs to no user. It opens the operator's routes and no other, and no
 //! user's token or session opens them. It ends with the process.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Operator {
         Ok((Self(secret), text))
     }
 
-    /// A new operator whose secret lies in the data folder, in the place of the
+    /// A new operator whose secret is in the data folder, in the place of the
     /// one that a killed process left there.
     pub fn in_folder(data: &Path) -> anyhow::Result<Self> {
         Ok(Self(ProcessSecret::in_file(PREFIX, data.join(OPERATOR_TOKEN_FILE))?))

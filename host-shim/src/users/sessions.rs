@@ -107,7 +107,7 @@ impl Users {
         Ok(Identity { user: session.user, via: Via::Session, id: presented.id.to_owned() })
     }
 
-    /// Ends a session. An ended one is no error.
+    /// Ends a session. An ended one is not an error.
     pub async fn sign_out(&self, identity: &Identity) -> Result<(), UserError> {
         let id = identity.id.clone();
         self.write(move |rows| {

@@ -174,7 +174,7 @@ impl State {
         self.plan_rest = self.plan_began.map(|began| now + now.saturating_duration_since(began));
         self.plan_pauses.clear(&());
         // Any plan looks at all unfinished work, but only a sweep asks the
-        // host about runs that nobody reported: the time of the next one runs
+        // host about runs whose end was not reported: the time of the next one runs
         // from the last one that succeeded.
         if self.next_sweep.is_none_or(|at| at <= now) {
             self.next_sweep = Some(now + self.sweep_every);
@@ -307,7 +307,7 @@ impl State {
         pause
     }
 
-    /// The team's step is over. True: the team was planned again meanwhile.
+    /// The team's step has ended. True: the team was planned again meanwhile.
     fn release(&mut self, team: &TeamRef) -> bool {
         for (_, steps) in &mut self.again {
             steps.remove(team);

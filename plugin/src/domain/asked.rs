@@ -1,6 +1,6 @@
 //! What is stored, and shown, of what a run stopped at. A question or the
 //! arguments of an approval may be of any size; records and replies are not.
-//! What is over the bound is cut where it is long, with a mark: an approval
+//! What exceeds the bound is cut where it is long, with a mark: an approval
 //! keeps the names of its tool and arguments. The whole stays in the
 //! conversation; its length and digest are stored.
 

@@ -54,7 +54,7 @@ pub struct ContextMessage {
 }
 
 /// Bytes that the context takes before any message, with room for what may be
-/// added later. Public state is refused where this is over the budget, so that
+/// added later. Public state is refused where this exceeds the budget, so that
 /// [`fit`] always ends within it.
 pub fn fixed_bytes(context: &Context) -> usize {
     let fixed = Context { recent_messages: Vec::new(), omitted: None, board: None, ..context.clone() };

@@ -1,4 +1,4 @@
-//! Refusals: part of the product, written for whoever must act on them.
+//! Refusals: part of the product, written for the caller that must act on them.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -6,7 +6,7 @@ use alloc::string::String;
 use serde_json::Value;
 
 /// What a refusal means for the caller. Every kind but `Unknown` says that
-/// nothing was stored and nobody was asked to do anything.
+/// nothing was stored and nothing was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Invalid,

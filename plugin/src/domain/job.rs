@@ -116,7 +116,7 @@ pub struct Answer {
     pub wait: Wait,
 }
 
-/// Where a job stands.
+/// The phase of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum Phase {
@@ -150,7 +150,7 @@ pub enum Phase {
         run: Option<String>,
         /// The key under which the host may know the run.
         key: String,
-        /// The host took note of the cancel.
+        /// The host accepted the cancel.
         accepted: bool,
     },
     /// What became of the newest attempt is unknown; a person or the host must say.
@@ -207,7 +207,7 @@ impl Phase {
         )
     }
 
-    /// Goes on only when a person answers or settles it.
+    /// Continues only when a person answers or settles it.
     pub fn needs_person(&self) -> bool {
         matches!(self, Phase::Waiting { .. } | Phase::Unknown { .. })
     }
@@ -267,7 +267,7 @@ pub struct Hold {
     pub next_at: u64,
 }
 
-/// Why a job failed, for whoever asked.
+/// Why a job failed, for its asker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub code: String,

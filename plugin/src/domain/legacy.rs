@@ -102,7 +102,7 @@ pub struct Imported {
     pub members: Vec<Member>,
     pub ready: bool,
     /// Digest of the document without the inputs of finished jobs, which are
-    /// not taken over.
+    /// not imported.
     pub digest: String,
     /// In their order; the first has number 1.
     pub jobs: Vec<Job>,
@@ -147,7 +147,7 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub text: String,
-    /// Cut here, since it was over the bound. Otherwise nobody knows whether
+    /// Cut here, since it was over the bound. Otherwise it is unknown whether
     /// it was cut before.
     pub cut: bool,
     /// Found in the shared messages, not with the job.
@@ -249,7 +249,7 @@ fn clean_name(field: &str, given: &str, bound: limits::Bound, warnings: &mut Vec
     Ok(name)
 }
 
-/// The whole document, without what is not taken over. Keys are in order, so
+/// The whole document, without what is not imported. Keys are in order, so
 /// that equal documents have equal digests.
 fn digest(document: &Value, jobs: &[Job]) -> String {
     let mut kept = document.clone();

@@ -41,9 +41,9 @@ pub const ANSWERS_PER_JOB: usize = 200;
 /// A member's stored answer.
 pub const ANSWER_BYTES: usize = 6_000;
 pub const EXCERPT_BYTES: usize = 500;
-/// An answer taken over from an earlier plugin.
+/// An answer imported from an earlier plugin.
 pub const IMPORTED_ANSWER_BYTES: usize = 8_000;
-/// Any other text taken over from an earlier plugin.
+/// Any other text imported from an earlier plugin.
 pub const IMPORTED_TEXT_BYTES: usize = 65_536;
 
 pub const MEMBERS_MIN: usize = 2;

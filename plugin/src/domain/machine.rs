@@ -26,11 +26,11 @@ pub enum Event {
     AnswerRefused,
     /// The owner wants the job to end.
     Cancel { key: String },
-    /// The host took note of the cancel; the run has not ended yet.
+    /// The host accepted the cancel; the run has not ended yet.
     CancelAccepted,
     /// The run ended, or never began, after a cancel.
     Stopped,
-    /// The run was known and is not any more, or nobody can tell whether there
+    /// The run was known and is not any more, or it is unknown whether there
     /// is one. `answer`: what its input carried, if not the request.
     Lost { key: String, answer: Option<Answer> },
     /// A person says that it failed, whatever the host would say of it.

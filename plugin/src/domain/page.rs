@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::limits;
 
-/// Room for what stands around the records of a page: names, a cursor, a
+/// Room for the fields around the records of a page: names, a cursor, a
 /// revision and a note.
 const ENVELOPE: usize = 400;
 

@@ -3,9 +3,9 @@
 //!
 //! *Conversations* are served head first: only the oldest unfinished job of a
 //! conversation is looked at. *Owners* rotate: the stored round is the order in
-//! which they are served; whoever got an attempt goes to its end. An owner
+//! which they are served; an owner that got an attempt goes to its end. An owner
 //! with nothing to start drops out, a new one joins at the end. Spare slots go
-//! to whoever has work.
+//! to the owners that have work.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -149,7 +149,7 @@ pub fn decide(entry: &Entry, expected: u32, draft: &Draft, status: Status, by: &
     if latest { Decision::Repeated } else { Decision::Conflict }
 }
 
-/// The entry as a successor of `team` takes it over: the text as it stands, as
+/// The entry as a successor of `team` takes it over: the text as it is, as
 /// a publication of its own, with the author and the place of that text.
 /// `name` gives the name of a member of `team`.
 ///
@@ -272,7 +272,7 @@ mod tests {
             panic!("applies")
         };
         assert_eq!(decide(&third, 1, &draft("x"), Status::Active, &stamp("b")), Decision::Conflict);
-        // A publication is no update: nothing repeats it here.
+        // A publication is not an update: nothing repeats it here.
         assert_eq!(decide(&entry(), 0, &draft("c"), Status::Active, &stamp("a")), Decision::Conflict);
     }
 

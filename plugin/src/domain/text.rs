@@ -142,7 +142,7 @@ pub fn fold(text: &str) -> String {
     icu_casemap::CaseMapper::new().fold_string(text).into_owned()
 }
 
-/// Where the first find of a folded text lies in `body`, in bytes. A find that
+/// Where the first find of a folded text is in `body`, in bytes. A find that
 /// ends inside of what one character folds to takes that character whole.
 pub fn find(body: &str, folded: &str) -> Option<core::ops::Range<usize>> {
     if folded.is_empty() {

@@ -83,7 +83,7 @@ pub fn parse<T: DeserializeOwned>(arguments: &str) -> Result<T> {
 fn wrong(path: &str, error: &serde_json::Error) -> Error {
     let at = if path == "." { "" } else { path };
     let said = error.to_string();
-    // The place in the text helps nobody who made it from a value.
+    // Drop serde's line and column: callers build arguments in code.
     let message = said.rfind(" at line ").map_or(said.as_str(), |end| &said[..end]);
     let named = message.split('`').nth(1).unwrap_or("");
     let code = match () {

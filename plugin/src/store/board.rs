@@ -62,7 +62,7 @@ pub struct Import {
     /// The first record that was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Rejected>,
-    /// The lead goes on from the last valid state.
+    /// The lead continues from the last valid state.
     #[serde(default)]
     pub accepted: bool,
 }
@@ -113,7 +113,7 @@ pub struct Stamp {
     pub source_seq: Option<u64>,
 }
 
-/// Where a task's newest version lies, with what the rules look at in it.
+/// Where a task's newest version is stored, with what the rules look at in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     pub v: V1,

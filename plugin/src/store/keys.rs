@@ -1,5 +1,5 @@
-//! Where each record lies. All keys of a team share one prefix, so that what
-//! belongs together lies together; a number has a fixed width, so that keys
+//! Where each record is stored. All keys of a team share one prefix, so that what
+//! belongs together is stored together; a number has a fixed width, so that keys
 //! sort as numbers do.
 //!
 //! ```text

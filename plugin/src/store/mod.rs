@@ -168,7 +168,7 @@ pub fn commit_lock(owner: &str, team: &str) -> String {
     format!("commit/{}/{}", keys::part(owner), keys::part(team))
 }
 
-/// The lock of whoever talks to the host on a team's behalf.
+/// The lock of a caller that talks to the host on a team's behalf.
 pub fn step_lock(owner: &str, team: &str) -> String {
     format!("step/{}/{}", keys::part(owner), keys::part(team))
 }

@@ -207,7 +207,7 @@ pub struct Job {
     pub answers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultMeta>,
-    /// The run that ended without an answer, for whoever looks at its
+    /// The run that ended without an answer, for readers of its
     /// conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_run: Option<String>,

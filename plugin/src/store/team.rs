@@ -183,7 +183,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
     }
 
     /// Makes the members' runs and questions due for a look: what happened to
-    /// them while nobody was connected was announced to nobody.
+    /// them while the team was offline was not announced.
     pub fn look_at_runs(&self, now: u64) -> Result<()> {
         for member in &self.team.members {
             let conversation = keys::work_thread(self.owner, &member.thread);
@@ -204,7 +204,7 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         Ok(work.flatten().is_some_and(|w| w.next_at > 0))
     }
 
-    /// Adds a line to the shared record and drops what is over its bound.
+    /// Adds a line to the shared record and drops what exceeds its bound.
     pub fn add_message(&self, kind: MessageKind, job: u32, at: u64) -> Result<()> {
         let mut head = self.head.borrow_mut();
         head.messages += 1;

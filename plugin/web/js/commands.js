@@ -194,7 +194,7 @@ export function setNewTeam(draft) {
 
 export const createError = { current: null };
 
-/** Makes the team of the draft. Gives its id, or nothing and the error stands. */
+/** Makes the team of the draft. Gives its id, or nothing, and the error stays. */
 export function createTeam() {
   return once('create', async () => {
     createError.current = null;
@@ -253,7 +253,7 @@ export const updateTask = (team, task, change, fields = {}) =>
     action('update_task', { team_id: team, task_id: task.id, expected_revision: task.revision, action: change, ...fields }),
   );
 
-/** Goes on from the last valid state of an import that failed. */
+/** Continues from the last valid state of an import that failed. */
 export const acceptImport = (team) => aboutTask(team, 'import', () => action('import_tasks', { team_id: team, accept: true }));
 
 /** Reads one task whole, tombstones too, and its versions, into the view. */

@@ -68,7 +68,7 @@ async function follow() {
   readNeeded();
   refreshConversation();
   if (team) refreshSearch(viewOf(team));
-  // On a narrow screen the chosen tab may stand outside.
+  // On a narrow screen the chosen tab may be outside.
   requestAnimationFrame(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' }));
 }
 

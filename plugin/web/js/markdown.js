@@ -10,7 +10,7 @@ import { pieces } from './text.js';
 const ELEMENTS = new Set([
   'P', 'BR', 'HR', 'EM', 'STRONG', 'DEL', 'CODE', 'PRE', 'BLOCKQUOTE', 'UL', 'OL', 'LI', 'TABLE', 'THEAD', 'TBODY', 'TR', 'TH', 'TD', 'SUP',
 ]);
-// Headings of a result stand below the page's own.
+// Headings of a result rank below the page's own.
 const HEADINGS = { H1: 'h3', H2: 'h3', H3: 'h4', H4: 'h5', H5: 'h6', H6: 'h6' };
 /** Longer texts are shown as they are: their structure would cost too much. */
 const MAX = 64_000;

@@ -74,7 +74,7 @@ export function uniqueLabel(name, taken) {
   }
 }
 
-// What is shown as a mark: it is not seen, or reorders what stands beside it.
+// What is shown as a mark: it is not seen, or reorders the text beside it.
 // Joiners inside emoji and scripts that need them stay; see `shown`.
 const MARKED =
   /[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}\p{Surrogate}]/u;

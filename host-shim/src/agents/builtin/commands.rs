@@ -394,7 +394,7 @@ fn decide_answers(
         }
         if approval.decision.is_some() {
             return Ok(Err(RunError::Rejected(
-                "this approval has been settled already; the first answer stands".into(),
+                "this approval has been settled already; the first answer counts".into(),
             )));
         }
         if owner.ended() || owner.cancel {

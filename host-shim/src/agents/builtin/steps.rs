@@ -15,7 +15,7 @@ use crate::storage::tables::agents::{
 pub const MAX_REPEATS: u32 = 16;
 /// Calls taken from one reply.
 pub const MAX_CALLS: usize = 16;
-/// Where a run stands, as read from the tables.
+/// The state of a run, as read from the tables.
 pub enum Situation {
     /// Ended, or waiting for a person, with the id of the conversation; or gone.
     Over(Option<Place>),
@@ -57,7 +57,7 @@ pub fn last_calls(rows: &dyn AgentRows, run: &RunRow) -> anyhow::Result<(bool, V
     Ok((found, open))
 }
 
-/// Reads where a run stands.
+/// Reads the state of a run.
 pub fn situation(rows: &dyn AgentRows, run: &str) -> anyhow::Result<Situation> {
     let Some(run) = rows.run(run)? else { return Ok(Situation::Over(None)) };
     if run.cancel && !run.ended() {

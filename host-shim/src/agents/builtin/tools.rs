@@ -161,7 +161,7 @@ struct WriteFile {
 #[serde(deny_unknown_fields)]
 struct ListFiles {}
 
-/// Runs a file tool; the answer is the result text. Absent: it is no file
+/// Runs a file tool; the answer is the result text. Absent: it is not a file
 /// tool.
 pub async fn files(root: PathBuf, name: &str, arguments: &Value, call: &str) -> Option<String> {
     if !matches!(name, "read_file" | "write_file" | "list_files") {

@@ -209,7 +209,7 @@ impl OpenAiModel {
                 whole.extend_from_slice(&chunk);
             }
             if out.too_large || whole.len() > MAX_REPLY || lines.held() > MAX_REPLY {
-                return Err(Attempt::End(ModelError::Refused("the reply is over its bound".into())));
+                return Err(Attempt::End(ModelError::Refused("the reply exceeds its bound".into())));
             }
             if done {
                 break;

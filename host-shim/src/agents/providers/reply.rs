@@ -11,7 +11,7 @@ pub const MAX_REPLY: usize = 8 * 1024 * 1024;
 /// Tool calls taken from one reply; what is more is left out by name later.
 const MAX_CALLS: usize = 256;
 
-/// Parses JSON from a server. Bytes that are no UTF-8 and unpaired surrogate
+/// Parses JSON from a server. Bytes that are not UTF-8 and unpaired surrogate
 /// escapes become U+FFFD, so that what is stored is valid Unicode.
 pub fn parse_json(bytes: &[u8]) -> Option<Value> {
     let text = String::from_utf8_lossy(bytes);
@@ -95,7 +95,7 @@ pub struct Assembler {
     calls: Vec<PartialCall>,
     finish: Option<Finish>,
     bytes: usize,
-    /// The reply is over its bound.
+    /// The reply exceeds its bound.
     pub too_large: bool,
 }
 
@@ -155,7 +155,7 @@ impl Assembler {
         partial.arguments.push_str(&arguments);
     }
 
-    /// The call that a delta goes on with. Absent: it begins a new one.
+    /// The call that a delta continues. Absent: it begins a new one.
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         // Some servers give every call the same index: a new id that comes
         // with a name begins another call there.

@@ -14,7 +14,7 @@ pub struct Request {
 }
 
 pub const NOTE: Request = Request {
-    title: "A request is handed on, and each result returns to whoever asked",
+    title: "A request is handed on, and each result returns to its asker",
     request_id: "demo-request",
     text: "Please prepare a short note that explains to our readers how agents work together here.",
 };

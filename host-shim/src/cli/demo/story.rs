@@ -13,7 +13,7 @@ use super::owner::Decision;
 const WHO: usize = 17;
 const WORD: usize = 13;
 const INDENT: usize = 2 + WHO + 1 + WORD + 1;
-/// The lines are no wider, so that they stay readable.
+/// The widest a line gets, so that all stay readable.
 const WIDEST: usize = 100;
 /// Where the width is not known.
 const USUAL: usize = 80;
@@ -154,8 +154,8 @@ impl<'a> Story<'a> {
             if text(message, "role") == "tool" && self.waits.remove(text(message, "id")) {
                 let answer: Value = serde_json::from_str(text(message, "text")).unwrap_or_default();
                 let (word, said) = match () {
-                    () if !answer["noProgress"].is_null() => ("goes on", "nobody else is at work on the board"),
-                    () if answer["timedOut"] == Value::Bool(true) => ("goes on", "the board did not change in time"),
+                    () if !answer["noProgress"].is_null() => ("continues", "no other member is at work on the board"),
+                    () if answer["timedOut"] == Value::Bool(true) => ("continues", "the board did not change in time"),
                     () => ("is woken", "the board has changed"),
                 };
                 let line = self.line(Tone::Good, name, word, said);

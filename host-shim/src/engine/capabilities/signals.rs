@@ -1,4 +1,4 @@
-//! `signals`: moves topics on and reads where they stand. Nothing waits here.
+//! `signals`: moves topics on and reads their positions. Nothing waits here.
 
 use wasmtime::Result;
 

@@ -3,7 +3,7 @@
 //! Topics belong to an owner and are served to that owner alone. An event says
 //! only that something changed; the page reads again, conditionally. Changes
 //! that a slow client has not taken yet fold into one, so a stream holds a
-//! bounded amount and nobody is ever behind.
+//! bounded amount, and no reader falls behind.
 //!
 //! A stream of one team (`?team=`) has the team's revision as event id. The
 //! client names the revision it has read (`Last-Event-ID`, or `?since=` at the

@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRow {
     pub id: String,
-    /// The first start made it, and nobody added it.
+    /// The first start made it by itself.
     pub automatic: bool,
     pub created_ms: i64,
     /// Absent: the user is enabled.

@@ -22,7 +22,7 @@ use crate::store::board::{Author, BoardTx, Import, Rejected, Stamp};
 /// Takes over the task history of a session log (JSON lines) of another host
 /// into a team whose board is empty, in parts. Repeating a part changes
 /// nothing. The first record that cannot be accepted is named in `failure`;
-/// what came before it stands, and what comes after it is ignored.
+/// records before it are imported, records after it are skipped.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportTasks {

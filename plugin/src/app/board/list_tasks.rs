@@ -170,7 +170,7 @@ fn list(ctx: Ctx, board: &BoardTx, live: &[Card], filter: &Filter, page: &Page) 
     };
     let chosen: Vec<&Card> = live.iter().filter(matches).collect();
     let mut shown: Vec<Value> = Vec::new();
-    // Room for what stands around the tasks.
+    // Room for the fields around the tasks.
     let mut used = 1_000;
     let mut last = after;
     'page: for batch in chosen.chunks(BATCH) {
@@ -194,7 +194,7 @@ fn list(ctx: Ctx, board: &BoardTx, live: &[Card], filter: &Filter, page: &Page) 
     Ok(reply)
 }
 
-/// The owner that a filter names; `None`: nobody.
+/// The owner that a filter names; `None`: without an owner.
 fn owner_filter(board: &BoardTx, live: &[Card], name: &str) -> Result<Option<String>> {
     let names = Names(&board.team.team);
     let name = text::trim(name);

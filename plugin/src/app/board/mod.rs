@@ -133,7 +133,7 @@ pub fn look<T>(ctx: Ctx, team: &str, who: Identify, f: impl Fn(&BoardTx, &Who) -
 
 /// Changes a board: one commit, then one signal to everybody who waits now.
 /// `f` says whether it changed anything. A commit whose outcome is unknown
-/// signals nobody.
+/// sends no signal.
 pub fn change<T>(ctx: Ctx, team_id: &str, who: Identify, f: impl Fn(&BoardTx, &Who) -> Result<(T, bool)>) -> Result<T> {
     let changed = change_team(ctx.host, ctx.owner(), team_id, |team| {
         let who = who(ctx, team)?;

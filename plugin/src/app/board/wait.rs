@@ -43,7 +43,7 @@ struct Token {
 }
 
 pub fn wait_for_team_tasks(ctx: Ctx, args: &WaitForTeamTasks) -> Result<Reply> {
-    // Whoever may not wait is told so first of all.
+    // A caller that may not wait is told so first.
     look(ctx, &args.team_id, as_member, |_, _| Ok(())).map_err(hide_team)?;
     let timeout = checked_timeout(args.timeout_ms)?;
     let now = ctx.now();
@@ -73,7 +73,7 @@ fn checked_timeout(given: Option<i64>) -> Result<u64> {
     }
 }
 
-/// Goes on with a wait.
+/// Continues a wait.
 pub fn resume(ctx: Ctx, token: &str, wake: Wake) -> Result<Reply> {
     let token: Token = serde_json::from_str(token).map_err(|_| {
         Error::new(crate::domain::error::Kind::NotFound, "wait_not_found", "No call waits under this token.")
@@ -83,7 +83,7 @@ pub fn resume(ctx: Ctx, token: &str, wake: Wake) -> Result<Reply> {
     if wake == Wake::Closed || changes != token.seen {
         return Ok(json!({"timedOut": false}).into());
     }
-    // A part that is over is over, whatever the clock says.
+    // A part that has ended stays ended, whatever the clock says.
     let now = if wake == Wake::TimedOut { ctx.now().max(token.part) } else { ctx.now() };
     if now >= token.deadline {
         return Ok(json!({"timedOut": true}).into());

@@ -121,7 +121,7 @@ fn carry_state(db: &Db, owner: &str, earlier: &str, team: &TeamTx) -> Result<()>
 }
 
 /// Creates the team, then ensures its members' conversations. A failure of
-/// the latter is no failure of the call: the team exists, is not ready, and
+/// the latter is not a failure of the call: the team exists, is not ready, and
 /// says why.
 pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
     let runs = ctx.require_runs()?;

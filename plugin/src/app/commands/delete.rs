@@ -55,7 +55,7 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
     ctx.host.forget(owner, id);
     ctx.host.publish(owner, &topic(id), 0);
     // The team is gone: what cannot be swept now is swept when its name is used
-    // again, and is no failure of this call.
+    // again, and is not a failure of this call.
     if let Err(error) = purge(ctx, id) {
         ctx.host.log(Level::Info, &format!("records of the deleted team {id} are left: {}", error.code));
     }
@@ -82,7 +82,7 @@ fn check<'d, 'h>(db: &'d Db<'h>, owner: &'d str, id: &str) -> Result<Option<Team
     Ok(team)
 }
 
-/// Removes which runs executed this team's jobs; these records lie under their
+/// Removes which runs executed this team's jobs; these records are stored under their
 /// conversations. In the conversation of another team's member they stay until
 /// that team goes: a late call of such a run would be taken for its next job's.
 /// At most two hundred jobs are looked at.

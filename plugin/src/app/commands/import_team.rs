@@ -66,7 +66,7 @@ pub fn import_team(ctx: Ctx, import: &ImportTeam) -> Result<Value> {
     Ok(report(&imported, if made { Outcome::Imported } else { Outcome::Unchanged }))
 }
 
-/// Whether this very document was taken over before.
+/// Whether this very document was imported before.
 fn known(db: &Db, owner: &str, imported: &Imported) -> Result<bool> {
     if let Some(existing) = db.get::<Team>(&keys::TeamKeys::new(owner, &imported.id).team())? {
         if existing.digest == imported.digest {
@@ -229,7 +229,7 @@ fn place(
     let work = Work {
         team: team.into(),
         job: job.n,
-        // Whatever ran has ended or not while nobody looked: ask.
+        // Poll: the run may have ended while the team was offline.
         need: crate::store::need(&job.phase),
         since: if job.created_at > 0 { job.created_at } else { now },
         next_at: 0,

@@ -17,7 +17,7 @@ use crate::store::{Db, keys, parse, read, readable};
 
 /// Lists your teams, oldest first. `unfinished` counts the jobs that are not
 /// finished, `waiting` those among them that need a person: to answer, to
-/// decide, or to settle an outcome that nobody knows.
+/// decide, or to settle an unknown outcome.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {}
@@ -59,7 +59,7 @@ fn count_waiting(db: &Db, owner: &str, teams: usize) -> Result<BTreeMap<String, 
         let Some(work) = readable(parse::<Work>(&key, &value))? else { continue };
         let waits = match work.need {
             Need::Person => true,
-            // What the host must be asked about may be what nobody knows.
+            // `Need::Host` includes jobs of unknown outcome, which need a person.
             Need::Host => readable(db.get::<Job>(&keys::TeamKeys::new(owner, &work.team).job(work.job)))?
                 .flatten()
                 .is_some_and(|job| job.phase.needs_person()),

@@ -31,7 +31,7 @@ pub struct Mention {
     pub references: Vec<Reference>,
 }
 
-/// Routing is by the references alone; the text gives nobody work. A message
+/// Routing is by the references alone; names in the text are ignored. A message
 /// id that was dispatched before gives the same jobs. The capability must
 /// reach both the conversation that asks and the members' own; otherwise
 /// nothing is sent.
@@ -54,7 +54,7 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
     }
     let now = ctx.now();
     // The commit locks of all teams, always in the same order, and then one
-    // that only mentions take: nobody waits in a circle.
+    // that only mentions take: a fixed order prevents deadlock.
     let mut teams: Vec<&str> = picked.iter().map(|p| p.to.team.as_str()).collect();
     teams.sort_unstable();
     teams.dedup();
@@ -170,7 +170,7 @@ fn load<'d, 'h>(db: &'d Db<'h>, ctx: Ctx<'d>, pick: &Pick) -> Result<(TeamTx<'d,
 }
 
 /// Whether the capability reaches a conversation. One without any state yet
-/// is reached; no answer is no permission.
+/// is reached; without an answer there is no permission.
 fn authorise(runs: &dyn Runs, thread: &str, field: &str) -> Result<()> {
     match runs.state(thread, None, None) {
         Ok(_) | Err(RunError::NotFound(_)) => Ok(()),

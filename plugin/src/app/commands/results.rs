@@ -49,7 +49,7 @@ pub struct Results {
     pub revision: Option<u64>,
 }
 
-/// How a job stands, as a person asks for it.
+/// The state of a job, as a person asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
@@ -132,7 +132,7 @@ fn end_name(body: &read_result::Body) -> &'static str {
 /// Characters shown before a find and after it.
 const AROUND: usize = 90;
 
-/// The first find with what stands around it.
+/// The first find with the text around it.
 fn around(place: &str, body: &str, folded: &str) -> Option<Value> {
     let find = text::find(body, folded)?;
     let (head, tail) = (&body[..find.start], &body[find.end..]);

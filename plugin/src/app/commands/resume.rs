@@ -122,7 +122,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
     let given = serde_json::to_string(&resume.response).unwrap_or_default();
     let digest = ids::digest("answer", &[&given]);
     let job = read(ctx.host, |db| TeamTx::load(db, ctx.owner(), &resume.team_id)?.job_by_id(&resume.job_id))?;
-    // Whoever answered in the conversation itself has changed the question.
+    // An answer in the conversation itself has changed the question.
     if let Phase::Waiting { wait, .. } = &job.phase
         && !job.answers.iter().any(|(given, _)| *given == request_id)
     {
@@ -187,7 +187,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
     Ok(reply)
 }
 
-/// A job that was taken over says that it waits for interrupts, but not for
+/// An imported job says that it waits for interrupts, but not for
 /// which: the conversation does.
 fn open_interrupts(runs: &dyn Runs, job: &Job) -> Result<Option<Vec<OpenInterrupt>>> {
     let Phase::Waiting { wait: Wait::Interrupts { open }, .. } = &job.phase else { return Ok(None) };

@@ -40,7 +40,7 @@ pub fn search(ctx: Ctx, search: &Search) -> Result<Value> {
     Ok(json!({"hits": hits}))
 }
 
-/// Punctuation around what somebody types is no part of a name.
+/// Punctuation around the typed text is not part of a name.
 fn bare(query: &str) -> &str {
     query.trim_start_matches(['@', '(', '[', '{', '"', '\'', '<']).trim_end_matches([
         ',', '.', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '>', '。', '，', '、', '！', '？', '；', '：',

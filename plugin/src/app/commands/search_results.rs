@@ -115,7 +115,7 @@ fn fill(
     make: impl Fn(&Job) -> Result<Option<Value>>,
     mut take: impl FnMut(Value, u32) -> bool,
 ) -> Result<bool> {
-    // What is not asked for lies between: look a chunk at a time.
+    // Other jobs are in between: look at a chunk at a time.
     let mut high = filters.job.map_or(from, |n| from.min(n));
     while high > 0 {
         let low = high.saturating_sub(CHUNK) + 1;

@@ -226,7 +226,7 @@ fn chain_names(team: &TeamTx, job: &Job) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut at = Some(job.clone());
     let mut seen = alloc::collections::BTreeSet::new();
-    // Jobs that were taken over may descend from themselves.
+    // Imported jobs may descend from themselves.
     while let Some(job) = at.filter(|job| seen.insert(job.n)) {
         if job.kind == JobKind::Request {
             let name = job.member.as_deref().and_then(|id| team.team.member(id)).map(|m| m.name.as_str());

@@ -1,4 +1,4 @@
-//! End or retry a job whose outcome nobody knows.
+//! End or retry a job whose outcome is unknown.
 
 use alloc::string::String;
 
@@ -19,7 +19,7 @@ use crate::store::records::{Frozen, FrozenInput, Job};
 
 /// Settles a job that the host does not end. `failed` ends it in the state
 /// `unknown`, while a cancel waits for the host, while its team is not
-/// connected, where it was under way when its team was taken over, and where its
+/// connected, where it was under way when its team was imported, and where its
 /// record is damaged; its run, if there is one, can start nothing any more.
 /// `retry`, only in the state `unknown`, asks the host again with the same input
 /// and key.

@@ -97,7 +97,7 @@ pub fn admit(s: &TeamStep, planned: &Admission) -> Result<bool> {
     Ok(true)
 }
 
-/// The owner's turn is over without an attempt, since the team cannot take a
+/// The owner's turn ends without an attempt, since the team cannot take a
 /// step now. True: the round has changed.
 pub fn pass_over(s: &TeamStep, planned: &Admission) -> Result<bool> {
     transact(s.host, &s.lock(), |db| {
@@ -114,7 +114,7 @@ pub fn pass_over(s: &TeamStep, planned: &Admission) -> Result<bool> {
 /// Whether this job may start now: it is the first of its conversation and was
 /// not tried since the plan was made, the slot that was planned for it is free,
 /// and every owner before its own in the round has a slot in the same plan. So steps of one plan
-/// may run in any order, and a plan that is out of date passes nobody over.
+/// may run in any order, and a stale plan cannot skip an owner's turn.
 fn may_start(db: &Db, s: &TeamStep, job: &Job, planned: &Admission) -> Result<bool> {
     let taken = db.get_text(&keys::slot(planned.slot))?.is_some();
     let head = heads::head(db, s.owner, s.team, job)?;

@@ -1,4 +1,4 @@
-//! What a team that was taken over does not know of itself: which interrupts
+//! What an imported team does not know of itself: which interrupts
 //! its waiting jobs wait for. Their conversations do.
 
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use crate::store::{Db, TeamTx, read, readable};
 pub fn interrupts(host: &dyn Host, owner: &str, id: &str, runs: &dyn Runs) -> Result<()> {
     let waiting = read(host, |db| {
         let team = TeamTx::load(db, owner, id)?;
-        // Only teams that were taken over are named by their own id.
+        // Only imported teams are named by their own id.
         if team.team.request_id != team.team.id {
             return Ok(Vec::new());
         }

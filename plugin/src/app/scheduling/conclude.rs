@@ -48,7 +48,7 @@ impl TeamStep<'_> {
         Ok(changed)
     }
 
-    /// The host answers again: whatever held the job is over.
+    /// The host answers again: what held the job up has passed.
     fn clear_hold(&self, n: u32) -> Result<bool> {
         let held = read(self.host, |db| {
             let team = TeamTx::load(db, self.owner, self.team)?;

@@ -48,7 +48,7 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
         return Err(refusal);
     }
     let first = host.lookup(owner, team).is_none();
-    // Before the commit: whoever sees the team connected may use it at once.
+    // Before the commit: a caller that sees the team connected may use it at once.
     runs.bind(owner, team).map_err(|_| Error::no_team())?;
     let bound = transact(host, &commit_lock(owner, team), |db| {
         let team = TeamTx::load(db, owner, team)?;

@@ -58,7 +58,7 @@ pub fn end(s: &TeamStep, planned: &Admission, seen: State) -> Result<State> {
     Ok(seen)
 }
 
-/// What was settled in a conversation is over there. A run without a name may
+/// What was settled in a conversation has ended there. A run without a name may
 /// still make a late call, and is remembered.
 fn forget(s: &TeamStep, thread: &str, settled: &[(Outlived, Option<String>)]) -> Result<()> {
     if settled.is_empty() {

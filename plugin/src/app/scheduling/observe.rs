@@ -54,7 +54,7 @@ pub enum Observation {
     },
     /// The outcome is unknown, and the host cannot tell.
     Lost,
-    /// The host took note of a cancel.
+    /// The host accepted a cancel.
     CancelAccepted {
         run: String,
     },
@@ -303,7 +303,7 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Observation {
             Ok(found) if *cancel => stop(runs, job, &found.id, false),
             Ok(found) => look(runs, job, &found),
             // Never admitted, of a run that was never named: nothing happened. A key
-            // that was taken over may have been used at another host.
+            // of an imported job may have been used at another host.
             Err(RunError::NotFound(_)) if run.is_none() && *cancel => withdraw(runs, job),
             Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => {
                 not_now("not_admitted", "The host says that nothing was started; it is tried again.".into(), false)

@@ -17,7 +17,7 @@ pub struct Permit {
     pub round: Vec<String>,
     /// No slot is left once everything planned is admitted.
     pub full: bool,
-    /// Teams (owner, id) for whose turn nobody waits.
+    /// Teams (owner, id) in backoff; the rotation skips them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backing_off: Vec<(String, String)>,
 }
@@ -34,6 +34,6 @@ pub struct Admission {
     /// The slot that was planned for it.
     pub slot: u32,
     /// Owners that were planned before this one, each with a slot of its own in
-    /// the same plan: they may stand before its owner in the round.
+    /// the same plan: they may come before its owner in the rotation.
     pub after: Vec<(String, u32)>,
 }

@@ -84,7 +84,7 @@ pub fn plan(host: &dyn Host, moved: &[Moved], sweep: bool, backing_off: &[(Strin
             let permit = serde_json::to_string(&permit).map_err(|_| Error::internal("a permit cannot be written"))?;
             steps.push(PlannedStep { owner, team, permit });
         }
-        // Whoever is next in the round goes first, so that nobody asks in vain.
+        // The next owner of the rotation goes first, so that no attempt is wasted.
         steps.sort_by_key(|step| round.iter().position(|owner| *owner == step.owner).unwrap_or(round.len()));
         let connect = match settings.reconnect {
             Reconnect::Manual => Vec::new(),
@@ -232,7 +232,7 @@ impl Slots {
     }
 }
 
-/// Unconnected teams with unfinished work whose pause is over.
+/// Unconnected teams with unfinished work whose pause has ended.
 fn to_connect(
     db: &Db,
     connected: &BTreeMap<(String, String), bool>,

@@ -46,7 +46,7 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Observation, now: u64) -> Resul
         Observation::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
         // Until the next answer, with nothing to look at before.
         Observation::Refused { message } => Some(Hold { next_at: 0, ..hold(&job, "answer_refused", message, now) }),
-        // Whether the host names the run later is looked at, ever more seldom.
+        // Keep polling for the run, with growing backoff.
         Observation::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
         _ => None,
     };

@@ -17,8 +17,8 @@ pub struct Turn {
 }
 
 /// The stored round: those for whom this step was planned, with new ones last,
-/// and those who have joined it since. Whoever has nothing to start drops out;
-/// whoever rests keeps its place, and nobody waits for it.
+/// and those who have joined it since. Owners without startable
+/// work are dropped; owners in backoff keep their place but are skipped.
 pub fn round(db: &Db, s: &TeamStep) -> Result<Vec<Turn>> {
     let (planned, backing_off) = (&s.permit.round, &s.permit.backing_off);
     let stored: Vec<String> = readable(db.get(keys::ROUND))?.flatten().unwrap_or_default();

@@ -33,10 +33,10 @@ pub fn own_run<'a>(ctx: Ctx<'a>, me: &Member) -> Option<&'a str> {
 }
 
 /// The job of this team that a turn of the conversation executes now. Absent:
-/// the turn is no job's (somebody speaks with the member directly), or another
+/// the turn does not belong to a job (a person speaks with the member directly), or another
 /// team's.
 ///
-/// A run whose job has ended, or waits for an answer, is over. Its calls are
+/// A run whose job has ended, or waits for an answer, can do nothing more. Its calls are
 /// refused (`run_ended`): they begin nothing, and are not attributed to the
 /// job that the conversation executes now.
 pub fn executing(team: &TeamTx, thread: &str, run: Option<&str>) -> Result<Option<Job>> {
@@ -104,7 +104,7 @@ pub fn outlived(db: &Db, owner: &str, thread: &str) -> Result<Vec<Outlived>> {
     found.iter().filter_map(|(key, value)| readable(parse(key, value)).transpose()).collect()
 }
 
-/// Forgets one of them, whose run is over.
+/// Forgets one of them, whose run has ended.
 pub fn forget_outlived(db: &Db, owner: &str, thread: &str, left: &Outlived) -> Result<()> {
     db.delete(&keys::outlived(owner, thread, &left.team, left.n))
 }

@@ -21,7 +21,7 @@ pub enum Call {
 
 /// Whether this call was made before. The same call with other arguments is a
 /// conflict. Calls without an id are not remembered. A new call of a run that
-/// is over is refused (`run_ended`).
+/// has ended is refused (`run_ended`).
 pub fn recall(ctx: Ctx, team: &TeamTx, me: &Member, digest: &str) -> Result<Call> {
     let known = match identity(ctx) {
         Some((thread, run, call)) => team.db.get::<CallMemo>(&team.keys.call(thread, run, call))?,

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 /// A record that must be written as an object: by itself, serde would take an
-/// array of its fields in their order too, which nobody means.
+/// array of its fields in their order too, which no caller means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object<T>(pub T);
 

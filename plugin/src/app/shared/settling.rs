@@ -19,7 +19,7 @@ pub fn outcomes(job: &Job, connected: bool) -> &'static [Outcome] {
         Phase::Unknown { .. } => &[Outcome::Failed, Outcome::Retry],
         Phase::Cancelling { accepted, .. } if *accepted || job.hold.is_some() => &[Outcome::Failed],
         // Only a connected host can say what became of it, and that may never be;
-        // what was taken over may be at work at no host at all.
+        // an imported run may not exist at any host.
         phase if phase.holds_slot() && (!connected || job.slot.is_none()) => &[Outcome::Failed],
         _ => &[],
     }

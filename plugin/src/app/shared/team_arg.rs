@@ -32,7 +32,7 @@ impl OwnTeam {
             return Ok(());
         }
         let teams = read(ctx.host, |db| owned_teams::owned(db, ctx.owner()))?;
-        // The nearest conversation that is a member's, as for whoever speaks.
+        // The nearest conversation that is a member's, as for the calling member.
         for thread in ctx.caller.thread.iter().chain(&ctx.caller.ancestors) {
             let of: Vec<&Team> =
                 teams.iter().map(|(t, _)| t).filter(|t| t.member_of_thread(thread).is_some()).collect();

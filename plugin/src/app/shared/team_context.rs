@@ -86,7 +86,7 @@ pub struct Line {
     pub body: String,
 }
 
-/// Where the text of a line lies: with its job, unless the line was taken over
+/// Where the text of a line is stored: with its job, unless the line was imported
 /// with a text of its own, or says why there is none.
 fn body_key(team: &TeamTx, message: &Message) -> Option<String> {
     match message.kind {
@@ -103,7 +103,7 @@ pub fn line(team: &TeamTx, message: &Message, job: &Job) -> Result<Line> {
     Ok(line_of(team, message, job, body))
 }
 
-/// The same with the text that lies with the job.
+/// The same with the text that is stored with the job.
 fn line_of(team: &TeamTx, message: &Message, job: &Job, body: Option<String>) -> Line {
     let member = job.member.as_deref().and_then(|id| team.team.member(id)).map_or("another conversation", |m| &m.name);
     let (member, asked) = (String::from(member), author(team, &job.source).short());

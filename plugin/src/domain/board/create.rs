@@ -23,7 +23,7 @@ pub struct NewTask<'a> {
     pub write_scopes: &'a [String],
 }
 
-/// Makes the task `task-<next>`: pending, held by nobody, revision 1. `live`:
+/// Makes the task `task-<next>`: pending, unowned, revision 1. `live`:
 /// tasks that are not deleted.
 pub fn create(graph: &dyn Graph, live: u64, next: u64, new: &NewTask, bounds: &Bounds) -> Result<Task> {
     let id = format!("task-{next}");
@@ -65,7 +65,7 @@ pub fn checked_text(field: &str, raw: &str, bound: usize) -> Result<String> {
     Ok(trimmed.into())
 }
 
-/// A list of blockers that may stand.
+/// A list of blockers that is allowed.
 pub fn checked_blockers(
     graph: &dyn Graph,
     id: &str,

@@ -34,7 +34,7 @@ pub fn no_blocker(id: &str) -> Error {
     .at("blocked_by")
 }
 
-/// The board's answer to a conversation that is no member's of such a team:
+/// The board's answer to a conversation that is not a member of such a team:
 /// the same whether the team exists or not.
 pub fn not_member() -> Error {
     Error::denied(

@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 
-/// The stored form of a scope. `None`: it is no relative path of plain parts.
+/// The stored form of a scope. `None`: it is not a relative path of plain parts.
 pub fn normalise(raw: &str) -> Option<String> {
     let slashed = raw.replace('\\', "/");
     let path = slashed.strip_prefix("./").unwrap_or(&slashed).trim_end_matches('/');
@@ -22,7 +22,7 @@ fn is_drive(path: &str) -> bool {
     chars.next().is_some_and(letter) && chars.next() == Some(':')
 }
 
-/// Whether one is the other or lies below it.
+/// Whether one is the other or is below it.
 pub fn overlap(a: &str, b: &str) -> bool {
     let below = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|r| r.is_empty() || r.starts_with('/'));
     below(a, b) || below(b, a)

@@ -41,7 +41,7 @@ pub struct Task {
     pub subject: String,
     pub description: String,
     pub status: Status,
-    /// The conversation that holds it, or [`LEAD`]. Absent: nobody.
+    /// The conversation that holds it, or [`LEAD`]. Absent: unowned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<String>,
     pub blocked_by: Vec<String>,

@@ -1,5 +1,5 @@
 //! The blocks of a message. Known ones are read strictly; a block of a type
-//! that nobody knows yet is kept as it is.
+//! that is not known yet is kept as it is.
 
 use serde_json::Value;
 

@@ -24,7 +24,7 @@ pub enum Line {
     },
 }
 
-/// Reads one line. The words for a line that is no JSON object with a type.
+/// Reads one line. The words for a line that is not a JSON object with a type.
 pub fn read_line(line: &str) -> Result<Line, String> {
     let line = line.trim_matches([' ', '\t', '\r', '\n', '\u{feff}']);
     if line.is_empty() {
@@ -58,7 +58,7 @@ const KINDS: [&str; 4] = ["team/task", "team/member", "team/message/queued", "te
 
 /// Whether an event belongs to team `own`. Version and team id are read first
 /// of all and must be sound even in another team's record, since without them
-/// nobody can tell whose it is.
+/// its owner cannot be told.
 pub fn select(own: &str, kind: &str, data: &Value) -> Selected {
     if !KINDS.contains(&kind) {
         return Selected::Ignored;

@@ -8,7 +8,7 @@ import { state, update, viewOf } from '../store.js';
 import { BOUNDS, fault, fold, measure, plain } from '../text.js';
 import { alertBox, avatar, icon, said, why } from './parts.js';
 
-/** The open picker: which team, where the `@` stands, what follows it. */
+/** The open picker: which team, where the `@` is, what follows it. */
 let picker = null;
 
 const EDGE = /^[\s(\[{"'“‘「『（【<,;:/，。；：、—-]$/u;
@@ -129,7 +129,7 @@ function pickerList(team) {
   </ul>`;
 }
 
-/** Names near to what was typed after an `@`, when nobody is picked. */
+/** Names near to what was typed after an `@`, when no member is picked. */
 function near(members, text) {
   const words = [...text.matchAll(/@([^\s@]{1,80})/gu)].map((found) => fold(found[1].replace(TAIL, '')));
   const close = members.filter((member) => {

@@ -40,7 +40,7 @@ export async function refreshConversation() {
   }
   now.loading = false;
   update();
-  // A run's steps are no changes of a team: they are looked for while it works.
+  // A run's steps do not change a team, so they are polled while it works.
   clearTimeout(timer);
   if (now.facts?.active_run && !document.hidden) timer = setTimeout(refreshConversation, 1500);
   if (now.again && shown === now) {
@@ -90,7 +90,7 @@ function author(message, place) {
   return { name: t('talk.team'), sign: html`<span class="avatar quiet" aria-hidden="true">${icon('inbox')}</span>` };
 }
 
-/** What stands between the marks of a message that the team sent: the request or the result itself. */
+/** The text between the marks of a message that the team sent: the request or the result itself. */
 const framed = (text) => /\n<<< (\S{1,80})\n([\s\S]*)\n>>> \1\s*$/.exec(text)?.[2];
 
 const humanText = (text) => html`<div class="request-text" dir="auto" tabindex="0" role="group" aria-label=${t('talk.text')}>${said(text)}</div>`;

@@ -1,5 +1,5 @@
 // The activity feed: requests with their results, grouped by chain, the
-// newest chain first. Hand-offs and the return of their results stand under
+// newest chain first. Hand-offs and the return of their results appear under
 // the request from which they come.
 
 import { html, nothing, repeat } from '../../vendor/lit-html.js';

@@ -33,7 +33,7 @@ export function now() {
     return html`<div class="page narrow">${empty(t('now.first'), t('now.firstText'), html`<a class="button primary" href=${href('new')}>${icon('plus')}<span>${t('nav.new')}</span></a>`)}</div>`;
   }
   const items = todo();
-  // What waits for a person stands above.
+  // What waits for a person is shown above.
   const atWork = (team) => team.unfinished - team.waiting;
   const busyTeams = state.teams.filter((team) => team.connected && atWork(team) > 0);
   return html`<div class="page narrow"><h1>${t('nav.now')}</h1>

@@ -5,7 +5,7 @@ import { errorText, has, t } from '../i18n.js';
 import { initials, pieces, plain } from '../text.js';
 import { brief, full } from '../time.js';
 
-/** An untrusted text: isolated from what stands beside it, hidden characters named. */
+/** An untrusted text: isolated from the text beside it, hidden characters named. */
 export const said = (text) =>
   html`<bdi>${pieces(String(text ?? '')).map((piece) =>
     piece.text !== undefined

@@ -1,4 +1,4 @@
-// One task: its text, what stands around it, what the lead may do, its history.
+// One task: its text, its neighbours, what the lead may do, its history.
 
 import { html, live, nothing } from '../../vendor/lit-html.js';
 import { newId } from '../api.js';
@@ -70,7 +70,7 @@ function errorBox(id) {
 
 const sameList = (a, b) => a.length === b.length && a.every((one, i) => one === b[i]);
 
-/** Saves an edit: the text first, then the blockers, each against the revision that stands. */
+/** Saves an edit: the text first, then the blockers, each against the stored revision. */
 async function saveEdit(team, task, draft) {
   let now = task;
   const fields = {};

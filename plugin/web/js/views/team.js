@@ -1,4 +1,4 @@
-// One team: head, banners, tabs and what stands beside them.
+// One team: head, banners, tabs and the panels beside them.
 
 import { html, nothing } from '../../vendor/lit-html.js';
 import { busy, deleteTeam, reconnect, setNewTeam } from '../commands.js';
@@ -81,7 +81,7 @@ function deletion(team, view) {
       }}>${t('delete.confirm')}</button></div></dialog>`;
 }
 
-/** Dialogs open as modal once they stand in the document. */
+/** Dialogs open as modal once they are in the document. */
 export function openDialogs() {
   for (const dialog of document.querySelectorAll('dialog:not([open])')) dialog.showModal();
 }

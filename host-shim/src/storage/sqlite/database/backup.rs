@@ -40,7 +40,7 @@ fn copy(from: &Connection, target: &Path, mut progress: impl FnMut(u64, u64)) ->
     anyhow::ensure!(!target.try_exists()?, "{} exists already", target.display());
     let partial = Partial::new(target)?;
     let mut to = Connection::open_with_flags(&partial.path, OpenFlags::SQLITE_OPEN_READ_WRITE | super::FLAGS)?;
-    // Nobody else sees the file before it is whole: no journal is needed.
+    // No other process sees the file before it is whole: no journal is needed.
     to.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
     let backup = Backup::new(from, &mut to)?;
     loop {

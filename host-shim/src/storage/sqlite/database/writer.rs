@@ -21,7 +21,7 @@ const GATHER_FROM: usize = 6;
 const GATHER_NEXT: Duration = Duration::from_micros(50);
 const GATHER_ALL: Duration = Duration::from_micros(400);
 /// Pages written since the last checkpoint after which one is made as soon as
-/// nobody waits.
+/// no caller waits.
 const CHECKPOINT_IDLE: u64 = 1_000;
 /// The same, also while others wait.
 const CHECKPOINT_BUSY: u64 = 8_000;
@@ -159,7 +159,7 @@ impl Writer {
             }
             self.checkpoint_when_due();
         }
-        // Whoever came later learns that nothing was written: dropping says so.
+        // Later callers learn that nothing was written: dropping says so.
         while self.queue.try_recv().is_ok() {}
         // Without waiting for reads that are still open.
         let emptied =
@@ -292,7 +292,7 @@ impl Writer {
         );
         if !surely_not {
             // Readers see the old state now, but after a crash the log might
-            // still hold the new one. Until that is settled nobody may read:
+            // still hold the new one. Until that is settled no read is allowed:
             // what is read back must stay true.
             self.shared.set_doubt(true);
         }
