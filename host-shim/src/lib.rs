@@ -11,14 +11,19 @@
 pub mod agents;
 pub mod app;
 pub mod cli;
+#[warn(missing_docs)]
 pub mod clock;
 pub mod config;
+#[warn(missing_docs)]
 pub mod contract;
+#[warn(missing_docs)]
 pub mod engine;
 pub mod gateway;
 mod life;
 mod local;
 mod outbound;
+#[warn(missing_docs)]
 pub mod storage;
 pub mod users;
+#[warn(missing_docs)]
 pub mod worker;

@@ -2,9 +2,11 @@
 
 pub mod builtin;
 pub mod config;
+#[warn(missing_docs)]
 pub mod host;
 pub mod names;
 pub mod providers;
+#[warn(missing_docs)]
 pub mod runs;
 
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use super::capabilities::{Shared, State};
 use super::limits::{HOSTCALL_BYTES, Stopped};
 use super::ticker::Ticker;
 use super::{LoadError, Options, Parts, component};
-use crate::contract::CallError;
+use crate::contract::{CallError, FaultCode};
 
 /// The loaded component and what its calls share.
 pub struct Core {
@@ -239,14 +239,14 @@ pub async fn within<T>(deadline: Instant, work: impl Future<Output = wasmtime::R
 fn fault(name: &'static str, error: &wasmtime::Error) -> CallError {
     const REST: &str = "Whether it took effect is not known: look before you repeat it. Other calls are not affected.";
     let (code, what) = if error.is::<CallTime>() || error.downcast_ref::<Stopped>() == Some(&Stopped::GuestTime) {
-        ("component_timeout", "The team component took too long in this call.")
+        (FaultCode::TimedOut, "The team component took too long in this call.")
     } else if error.downcast_ref::<Stopped>() == Some(&Stopped::Memory) {
-        ("component_memory", "The team component needed more memory in this call than it may use.")
+        (FaultCode::OutOfMemory, "The team component needed more memory in this call than it may use.")
     } else {
-        ("component_trapped", "The team component failed in this call.")
+        (FaultCode::Trapped, "The team component failed in this call.")
     };
     let trap = error.downcast_ref::<Trap>();
-    tracing::error!(call = name, code, ?trap, detail = format!("{error:?}"), "a call into the component failed");
+    tracing::error!(call = name, %code, ?trap, detail = format!("{error:?}"), "a call into the component failed");
     CallError::Fault { code, message: format!("{what} {REST}") }
 }
 
@@ -254,7 +254,7 @@ fn fault(name: &'static str, error: &wasmtime::Error) -> CallError {
 pub fn malformed(name: &'static str, what: &'static str) -> CallError {
     tracing::error!(call = name, what, "the component broke its contract");
     CallError::Fault {
-        code: "component_trapped",
+        code: FaultCode::Trapped,
         message: "The team component answered this call with something unreadable. \
                   Whether it took effect is not known: look before you repeat it."
             .into(),
@@ -263,18 +263,21 @@ pub fn malformed(name: &'static str, what: &'static str) -> CallError {
 
 /// A call that parks without end. Repeating it would only wait as long again.
 pub fn waited_too_long() -> CallError {
-    CallError::Fault { code: "call_waited_too_long", message: "The call waited for as long as a call may wait.".into() }
+    CallError::Fault {
+        code: FaultCode::WaitedTooLong,
+        message: "The call waited for as long as a call may wait.".into(),
+    }
 }
 
 fn busy() -> CallError {
     CallError::Fault {
-        code: "component_busy",
+        code: FaultCode::Busy,
         message: "Too many calls at once, nothing happened. Try again in a moment.".into(),
     }
 }
 
 pub fn stopping() -> CallError {
-    CallError::Fault { code: "host_stopping", message: "The host is stopping. Try again when it is back.".into() }
+    CallError::Fault { code: FaultCode::Stopping, message: "The host is stopping. Try again when it is back.".into() }
 }
 
 /// The longest that one call waits in all, over all its parks.

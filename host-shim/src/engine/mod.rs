@@ -28,10 +28,13 @@ pub use signals::{SignalEvent, Signals};
 
 /// What the component is given.
 pub struct Parts {
+    /// Keeps its records.
     pub store: Arc<dyn Store>,
+    /// The topics of this process.
     pub signals: Arc<Signals>,
     /// JSON object, handed to the component unread.
     pub settings: String,
+    /// Tells it the time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -85,15 +88,24 @@ impl Options {
 /// Why a component cannot be loaded. Nothing has run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// It implements another version of the contract.
     #[error(
         "this component implements agent-teams:plugin {component}, this host implements {host}: \
          use a component of the same minor version that is not newer than the host"
     )]
-    Contract { component: String, host: &'static str },
+    Contract {
+        /// The component's version.
+        component: String,
+        /// The version of this host.
+        host: &'static str,
+    },
+    /// It is a component, and not of this contract.
     #[error("this component does not implement agent-teams:plugin")]
     NotAPlugin,
+    /// The bytes cannot be compiled or linked.
     #[error("not a component that this host can run: {0}")]
     Component(String),
+    /// This machine cannot run WebAssembly so.
     #[error("the WebAssembly engine cannot start: {0}")]
     Engine(String),
 }

@@ -12,8 +12,11 @@ const MAX_TOPICS: usize = 16 * 1024;
 /// A topic moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalEvent {
+    /// Whose topic it is.
     pub owner: String,
+    /// Its name.
     pub topic: String,
+    /// Its new position.
     pub position: u64,
     /// The team's revision after the change.
     pub revision: u64,

@@ -22,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::agents::runs::RunError;
-use crate::contract::{CallError, ErrorKind, Refusal};
+use crate::contract::{CallError, ErrorKind, FaultCode, Refusal};
 use crate::storage::database::outcome_unknown;
 use crate::users::{AuthError, UserError};
 
@@ -124,11 +124,11 @@ impl From<CallError> for Problem {
             CallError::Refused(refusal) => refusal.into(),
             CallError::Fault { code, message } => {
                 let (status, retry) = match code {
-                    "component_busy" | "host_stopping" => (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
-                    "component_timeout" | "call_waited_too_long" => (StatusCode::GATEWAY_TIMEOUT, None),
-                    _ => (StatusCode::INTERNAL_SERVER_ERROR, None),
+                    FaultCode::Busy | FaultCode::Stopping => (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
+                    FaultCode::TimedOut | FaultCode::WaitedTooLong => (StatusCode::GATEWAY_TIMEOUT, None),
+                    FaultCode::Trapped | FaultCode::OutOfMemory => (StatusCode::INTERNAL_SERVER_ERROR, None),
                 };
-                Self { retry_after: retry, ..Self::new(status, code, message) }
+                Self { retry_after: retry, ..Self::new(status, code.as_str(), message) }
             }
         }
     }

@@ -26,7 +26,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::agents::runs::Capability;
-use crate::contract::{CallError, EndedRun, ErrorKind, Plan, Refusal, TeamRef};
+use crate::contract::{CallError, EndedRun, ErrorKind, FaultCode, Plan, Refusal, TeamRef};
 use crate::engine::{Plugin, SignalEvent};
 use crate::life::{Life, life};
 use state::{Start, State};
@@ -288,7 +288,7 @@ impl Loop {
 /// A call that ends in any case.
 async fn bounded<T>(limit: Duration, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
     tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
-        Err(CallError::Fault { code: "component_timeout", message: "the step took too long and was given up".into() })
+        Err(CallError::Fault { code: FaultCode::TimedOut, message: "the step took too long and was given up".into() })
     })
 }
 
@@ -305,6 +305,6 @@ fn users_unavailable(error: &anyhow::Error) -> CallError {
 fn code(error: &CallError) -> &str {
     match error {
         CallError::Refused(refusal) => &refusal.code,
-        CallError::Fault { code, .. } => code,
+        CallError::Fault { code, .. } => code.as_str(),
     }
 }

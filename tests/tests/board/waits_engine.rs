@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_teams_host::contract::{CallError, Caller, TeamRef};
+use agent_teams_host::contract::{CallError, Caller, FaultCode, TeamRef};
 use agent_teams_host::engine::{Options, Parts, Plugin, Signals};
 use agent_teams_host::storage::{CommitError, MemoryStore, Store, StoreError, Transaction};
 use agent_teams_tests::clock::FakeClock;
@@ -185,7 +185,7 @@ async fn row_99_shutdown_answers_every_wait() {
         assert_eq!(wait.await.expect("no panic").expect("an answer"), "{\"timedOut\":false}");
     }
     let refused = bench.wait().await.expect("no panic").expect_err("stopped");
-    assert!(matches!(refused, CallError::Fault { code, .. } if code == "host_stopping"));
+    assert!(matches!(refused, CallError::Fault { code: FaultCode::Stopping, .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_teams_host::contract::{
-    CallError, Caller, EndedRun, ErrorKind, MentionMessage, MentionReference, Refusal, TeamRef,
+    CallError, Caller, EndedRun, ErrorKind, FaultCode, MentionMessage, MentionReference, Refusal, TeamRef,
 };
 
 use crate::support::{NOW_MS, ScriptedRuns, bench, bench_with, capability, host_error, options};
@@ -142,6 +142,6 @@ async fn settings_that_are_refused_and_schemas_that_are_no_json_are_told() {
     let refused = bench_with(guest, "refuse", options()).unwrap().plugin.open().await;
     assert!(matches!(refused, Err(CallError::Refused(r)) if r.code == "settings"));
     let bad = bench_with(guest, "bad schemas", options()).unwrap();
-    assert!(matches!(bad.plugin.tools("full").await, Err(CallError::Fault { code: "component_trapped", .. })));
-    assert!(matches!(bad.plugin.actions().await, Err(CallError::Fault { code: "component_trapped", .. })));
+    assert!(matches!(bad.plugin.tools("full").await, Err(CallError::Fault { code: FaultCode::Trapped, .. })));
+    assert!(matches!(bad.plugin.actions().await, Err(CallError::Fault { code: FaultCode::Trapped, .. })));
 }

@@ -204,7 +204,7 @@ pub fn fault(answer: Result<String, CallError>) -> String {
     match answer {
         Err(CallError::Fault { code, message }) => {
             assert!(!message.contains("secret") && !message.contains('/'), "{message}");
-            code.into()
+            code.to_string()
         }
         other => format!("{other:?}").chars().take(200).collect(),
     }

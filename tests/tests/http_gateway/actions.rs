@@ -1,6 +1,6 @@
 //! Actions: what passes through, and how refusals and bad bodies are answered.
 
-use agent_teams_host::contract::{CallError, ErrorKind};
+use agent_teams_host::contract::{CallError, ErrorKind, FaultCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -59,15 +59,15 @@ async fn every_kind_of_refusal_has_its_status_and_form() {
         assert_eq!(answer.header("retry-after").is_some(), kind == ErrorKind::Unavailable, "{kind:?}");
     }
     for (code, status, retry) in [
-        ("component_trapped", 500, false),
-        ("component_memory", 500, false),
-        ("component_timeout", 504, false),
-        ("component_busy", 503, true),
-        ("host_stopping", 503, true),
+        (FaultCode::Trapped, 500, false),
+        (FaultCode::OutOfMemory, 500, false),
+        (FaultCode::TimedOut, 504, false),
+        (FaultCode::Busy, 503, true),
+        (FaultCode::Stopping, 503, true),
     ] {
         *s.team.fail.lock().unwrap() = Some(CallError::Fault { code, message: "What happened.".into() });
         let answer = s.action("x").bearer(&token).json(&json!({})).send().await;
-        assert_eq!(answer.refusal(), (status, code.into()));
+        assert_eq!(answer.refusal(), (status, code.to_string()));
         assert_eq!(answer.header("retry-after").is_some(), retry, "{code}");
     }
     // A fault of the host itself hurts this call alone.

@@ -18,7 +18,7 @@ use super::steps::{At, Decision, MAX_CALLS, Situation, decided, situation};
 use super::{BuiltinAgents, MAX_ATTEMPTS, MAX_RUN_MESSAGES, tools, window};
 use crate::agents::config::AgentConfig;
 use crate::agents::providers::{ModelError, ModelReply, ModelRequest};
-use crate::contract::{CallError, Caller, ToolDef};
+use crate::contract::{CallError, Caller, FaultCode, ToolDef};
 use crate::storage::tables::agents::{Problem, RunStatus, StoredCall};
 use crate::storage::tables::temporary;
 
@@ -226,7 +226,7 @@ impl BuiltinAgents {
         };
         let component = match self.component_tools.get_or_try_init(|| self.tools.list()).await {
             Ok(tools) => tools,
-            Err(CallError::Fault { code: "host_stopping", .. }) => return Ok(until_told(signal).await),
+            Err(CallError::Fault { code: FaultCode::Stopping, .. }) => return Ok(until_told(signal).await),
             Err(e) if leg.faults + 1 < MAX_FAULTS => return Err(Fault::Broken(e.into())),
             Err(e) => return failed(format!("tools_unavailable: {e}")),
         };
@@ -382,7 +382,7 @@ impl BuiltinAgents {
         loop {
             match self.tools.call(caller.clone(), &call.name, &arguments).await {
                 Ok(text) => return Some(text),
-                Err(CallError::Fault { code: "host_stopping", .. }) => return None,
+                Err(CallError::Fault { code: FaultCode::Stopping, .. }) => return None,
                 // The same call id makes the repetition safe, and it tells. A
                 // model would make the call anew, under another id.
                 Err(e) if e.outcome_unknown() && retries < UNKNOWN_RETRIES => {

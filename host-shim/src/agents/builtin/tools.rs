@@ -97,7 +97,7 @@ pub fn call_error_text(error: &CallError) -> String {
             }
             json!({"error": text}).to_string()
         }
-        CallError::Fault { code, message } => error_text(code, message, None),
+        CallError::Fault { code, message } => error_text(code.as_str(), message, None),
     }
 }
 

@@ -69,6 +69,7 @@ pub trait TableStore: Send + Sync + 'static {
 pub struct Tables(Arc<dyn TableStore>);
 
 impl Tables {
+    /// The tables that this store keeps.
     pub fn new(store: impl TableStore) -> Self {
         Self(Arc::new(store))
     }

@@ -258,7 +258,7 @@ async fn a_long_tool_result_is_cut_with_a_mark_and_faults_are_told() {
     });
     let hand = |_: &Caller, name: &str, _: &Value| match name {
         "send_member" => Act::Do(Ok("研".repeat(30_000))),
-        _ => Act::Do(Err(CallError::Fault { code: "component_trapped", message: "The call failed.".into() })),
+        _ => Act::Do(Err(CallError::Fault { code: FaultCode::Trapped, message: "The call failed.".into() })),
     };
     let w = World::open(dir.path(), vec![agent("a", "context_tokens = 60000")], brain, hand);
     assert_eq!(w.run("h1", "go").await.status, RunStatus::Succeeded);
@@ -278,12 +278,12 @@ async fn a_call_that_may_have_happened_is_repeated_as_the_same_call_before_the_m
     let hand = move |_: &Caller, name: &str, _: &Value| {
         let fault = |code| Act::Do(Err(CallError::Fault { code, message: "It may have happened.".into() }));
         match (name, tries.fetch_add(1, Ordering::SeqCst)) {
-            ("send_member", 0) => fault("component_timeout"),
-            ("send_member", 1) => fault("component_trapped"),
-            ("send_member", 2) => fault("component_memory"),
+            ("send_member", 0) => fault(FaultCode::TimedOut),
+            ("send_member", 1) => fault(FaultCode::Trapped),
+            ("send_member", 2) => fault(FaultCode::OutOfMemory),
             ("send_member", _) => Act::Do(Ok(r#"{"job":"one"}"#.into())),
             // Here repeating does not help.
-            (_, 4) => fault("call_waited_too_long"),
+            (_, 4) => fault(FaultCode::WaitedTooLong),
             _ => panic!("repeated"),
         }
     };

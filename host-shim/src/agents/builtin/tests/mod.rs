@@ -26,7 +26,7 @@ use crate::agents::config::{AgentConfig, ConversationsConfig};
 use crate::agents::providers::{Finish, Model, ModelError, ModelReply, ModelRequest, RawCall};
 use crate::agents::runs::{AgentRuns, Input, Run, RunError, RunStatus, ThreadState};
 use crate::clock::SystemClock;
-use crate::contract::{CallError, Caller, EndedRun, ErrorKind, Refusal, ToolDef};
+use crate::contract::{CallError, Caller, EndedRun, ErrorKind, FaultCode, Refusal, ToolDef};
 use crate::storage::database::Database;
 use crate::storage::{SqliteTables, Tables};
 
@@ -95,7 +95,7 @@ impl ToolHost for FakeTools {
     async fn list(&self) -> Result<Vec<ToolDef>, CallError> {
         if self.unlisted.load(Ordering::SeqCst) > 0 {
             self.unlisted.fetch_sub(1, Ordering::SeqCst);
-            return Err(CallError::Fault { code: "component_busy", message: "Too many calls at once.".into() });
+            return Err(CallError::Fault { code: FaultCode::Busy, message: "Too many calls at once.".into() });
         }
         let def = |name: &str| ToolDef {
             name: name.into(),

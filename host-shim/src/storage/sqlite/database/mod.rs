@@ -119,7 +119,9 @@ pub struct Stats {
 /// When the store last changed the file, and when it last refused to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastWrites {
+    /// The last that changed the file.
     pub done: Option<Instant>,
+    /// The last that the store refused.
     pub refused: Option<Instant>,
 }
 

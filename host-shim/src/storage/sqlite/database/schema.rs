@@ -19,8 +19,11 @@ const FORMAT_KEY: &str = "format";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored {what} has version {stored}, and this program knows up to version {known}: use a newer program")]
 pub struct TooNew {
+    /// Whose format it is.
     pub what: String,
+    /// The version in the file.
     pub stored: u32,
+    /// The newest version that this program knows.
     pub known: u32,
 }
 
