@@ -63,6 +63,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("licences", licences::check),
     ("clippy of the workspace", clippy),
     ("clippy of the component", clippy_component),
+    ("documentation", documentation),
     ("tests", tests),
 ];
 
@@ -233,6 +234,15 @@ fn clippy_component(root: &Path) -> Result<Count> {
     let target = ["clippy", "--release", "-p", "agent-teams-plugin", "--lib", "--target", WASM_TARGET];
     run(cargo(root).args(target).args(["--", "-D", "warnings"]))?;
     Ok(Count::check(format!("no warnings on {WASM_TARGET}")))
+}
+
+/// What `cargo doc` makes of the libraries, and whether everything that other
+/// hosts use is described.
+fn documentation(root: &Path) -> Result<Count> {
+    let mut doc = cargo(root);
+    doc.args(["doc", "--release", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
+    run(&mut doc)?;
+    Ok(Count::check("no warnings"))
 }
 
 /// Every test of the workspace: the domain natively, the host, and from
