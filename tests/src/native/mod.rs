@@ -2,6 +2,7 @@
 //! commits, real locks, a process-local table of capabilities, signals, a
 //! fake clock and seeded randomness.
 
+mod forward;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use agent_teams_plugin::host::{
     ThreadState, Tx,
 };
 
+pub use forward::{Cost, Forward};
 pub use store::{CommitFault, MemoryStore};
 
 use crate::clock::FakeClock;

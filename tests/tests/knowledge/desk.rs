@@ -1,15 +1,13 @@
 //! What the tests of a team's knowledge share: a native host with owners,
 //! teams and members that call tools.
 
-use std::cell::RefCell;
-
 use agent_teams_plugin::app::commands::mention::{self, Mention, Reference};
 use agent_teams_plugin::app::scheduling::connection;
 use agent_teams_plugin::app::scheduling::{advance, plan};
 use agent_teams_plugin::app::{Caller, Ctx};
 use agent_teams_plugin::domain::error::Error;
 use agent_teams_plugin::exports::{self, Outcome};
-use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
+use agent_teams_plugin::host::{Host, Runs};
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::Double;
 use agent_teams_tests::native::{MemoryStore, NativeHost, NativeRuns};
@@ -182,93 +180,4 @@ pub fn awkward(kind: usize, chars: usize) -> String {
         out.push('x');
     }
     out
-}
-
-/// Counts what is read through it.
-pub struct Counting<'a> {
-    pub inner: &'a NativeHost,
-    pub read: RefCell<usize>,
-}
-
-impl<'a> Counting<'a> {
-    pub fn new(inner: &'a NativeHost) -> Self {
-        Self { inner, read: RefCell::new(0) }
-    }
-}
-
-struct CountingTx<'a> {
-    inner: Box<dyn Tx + 'a>,
-    read: &'a RefCell<usize>,
-}
-
-impl Tx for CountingTx<'_> {
-    fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
-        *self.read.borrow_mut() += 1;
-        self.inner.get(key)
-    }
-
-    fn get_many(&self, keys: &[String]) -> Result<Vec<Option<String>>, StoreError> {
-        *self.read.borrow_mut() += keys.len();
-        self.inner.get_many(keys)
-    }
-
-    fn scan(&self, start: &str, end: &str, limit: u32, reverse: bool) -> Result<Vec<(String, String)>, StoreError> {
-        let found = self.inner.scan(start, end, limit, reverse)?;
-        *self.read.borrow_mut() += 1 + found.len();
-        Ok(found)
-    }
-
-    fn put(&self, key: &str, value: &str) -> Result<(), StoreError> {
-        self.inner.put(key, value)
-    }
-
-    fn delete(&self, key: &str) -> Result<(), StoreError> {
-        self.inner.delete(key)
-    }
-
-    fn commit(self: Box<Self>) -> Result<(), agent_teams_plugin::host::CommitError> {
-        self.inner.commit()
-    }
-}
-
-impl Host for Counting<'_> {
-    fn begin(&self) -> Result<Box<dyn Tx + '_>, StoreError> {
-        Ok(Box::new(CountingTx { inner: self.inner.begin()?, read: &self.read }))
-    }
-
-    fn lock(&self, name: &str, timeout_ms: u32) -> Result<Box<dyn Guard + '_>, LockTimeout> {
-        self.inner.lock(name, timeout_ms)
-    }
-
-    fn lookup(&self, owner: &str, team: &str) -> Option<Box<dyn Runs + '_>> {
-        self.inner.lookup(owner, team)
-    }
-
-    fn forget(&self, owner: &str, team: &str) {
-        self.inner.forget(owner, team);
-    }
-
-    fn publish(&self, owner: &str, topic: &str, revision: u64) {
-        self.inner.publish(owner, topic, revision);
-    }
-
-    fn position(&self, owner: &str, topic: &str) -> u64 {
-        self.inner.position(owner, topic)
-    }
-
-    fn settings(&self) -> String {
-        self.inner.settings()
-    }
-
-    fn log(&self, level: Level, message: &str) {
-        self.inner.log(level, message);
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.inner.now_ms()
-    }
-
-    fn random(&self, bytes: usize) -> Vec<u8> {
-        self.inner.random(bytes)
-    }
 }

@@ -24,10 +24,11 @@
 use agent_teams_plugin::app::Caller;
 use agent_teams_plugin::domain::limits;
 use agent_teams_tests::double::Turn;
+use agent_teams_tests::native::Cost;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::desk::{Counting, Desk, Team, awkward, bytes, text, use_tool};
+use crate::desk::{Desk, Team, awkward, bytes, text, use_tool};
 
 fn ids(reply: &Value, list: &str) -> Vec<String> {
     reply[list].as_array().expect("a list").iter().map(|m| text(&m["job_id"])).collect()
@@ -465,12 +466,12 @@ fn an_unfiltered_page_costs_the_same_whatever_the_history() {
     let desk = Desk::default();
     let team = desk.team("ann", "core", &["Ada", "Bo"]);
     let cost = |tool: &str, args: Value| {
-        let counting = Counting::new(&desk.host);
+        let counted = Cost::default();
         let caller = Caller { owner: "ann".into(), thread: Some(team.thread(0).into()), ..Caller::default() };
         let mut args = args;
         args["team_id"] = json!(team.id);
-        use_tool(&counting, &caller, tool, &args).expect("reads");
-        counting.read.take()
+        use_tool(&counted.count(&desk.host), &caller, tool, &args).expect("reads");
+        counted.so_far().0
     };
     for n in 0..12 {
         desk.send(&team, 0, &format!("r{n}"), "work");

@@ -3,9 +3,10 @@
 use agent_teams_plugin::app::Caller;
 use agent_teams_plugin::domain::limits;
 use agent_teams_tests::double::Turn;
+use agent_teams_tests::native::Cost;
 use serde_json::{Value, json};
 
-use crate::desk::{Counting, Desk, Team, act, awkward, bytes, text};
+use crate::desk::{Desk, Team, act, awkward, bytes, text};
 
 fn results(desk: &Desk, team: &Team, mut filters: Value) -> Value {
     filters["team_id"] = json!(team.id);
@@ -140,14 +141,14 @@ fn a_list_costs_the_same_whatever_the_teams_have_done_and_wait_for() {
     let desk = Desk::default();
     let teams: Vec<Team> = (0..3).map(|n| desk.team("ann", &format!("t{n}"), &["Ada", "Bo"])).collect();
     let cost = || {
-        let counting = Counting::new(&desk.host);
+        let counted = Cost::default();
         let caller = Caller { owner: "ann".into(), ..Caller::default() };
-        let listed = act(&counting, &caller, None, "list", &json!({})).expect("lists");
+        let listed = act(&counted.count(&desk.host), &caller, None, "list", &json!({})).expect("lists");
         let mut waiting: Vec<u64> =
             listed["teams"].as_array().expect("teams").iter().filter_map(|t| t["waiting"].as_u64()).collect();
         // Teams of the same millisecond have no order of their own.
         waiting.sort_unstable();
-        (counting.read.take(), waiting)
+        (counted.so_far().0, waiting)
     };
     let (before, none) = cost();
     assert_eq!(none, [0, 0, 0]);

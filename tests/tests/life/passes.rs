@@ -1,8 +1,8 @@
 //! Passes of the worker: what waits for one and what does not, whose trouble
 //! a step's failure is, and how a process ends in the middle of one.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_teams_host::agents::runs::Capability;
@@ -12,56 +12,13 @@ use agent_teams_host::storage::SqliteStore;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::worker::{self, Worker};
 use agent_teams_plugin::app::scheduling::plan;
-use agent_teams_plugin::host::{Guard, Host, Level, LockTimeout, Runs, StoreError, Tx};
+use agent_teams_plugin::host::Host;
 use agent_teams_tests::clock::FakeClock;
 use agent_teams_tests::double::{Double, Effect, Method};
 use agent_teams_tests::harness::{World, roster};
-use agent_teams_tests::native::{CommitFault, NativeHost};
+use agent_teams_tests::native::{CommitFault, Forward};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
-
-/// A host whose transaction has begun and goes no further until it is told.
-struct Stopped<'a> {
-    host: &'a NativeHost,
-    begun: Sender<()>,
-    go_on: Mutex<Receiver<()>>,
-}
-
-impl Host for Stopped<'_> {
-    fn begin(&self) -> Result<Box<dyn Tx + '_>, StoreError> {
-        let tx = self.host.begin()?;
-        let _ = self.begun.send(());
-        let _ = self.go_on.lock().expect("the gate").recv();
-        Ok(tx)
-    }
-    fn lock(&self, name: &str, timeout_ms: u32) -> Result<Box<dyn Guard + '_>, LockTimeout> {
-        self.host.lock(name, timeout_ms)
-    }
-    fn lookup(&self, owner: &str, team: &str) -> Option<Box<dyn Runs + '_>> {
-        self.host.lookup(owner, team)
-    }
-    fn forget(&self, owner: &str, team: &str) {
-        self.host.forget(owner, team);
-    }
-    fn publish(&self, owner: &str, topic: &str, revision: u64) {
-        self.host.publish(owner, topic, revision);
-    }
-    fn position(&self, owner: &str, topic: &str) -> u64 {
-        self.host.position(owner, topic)
-    }
-    fn settings(&self) -> String {
-        self.host.settings()
-    }
-    fn log(&self, level: Level, message: &str) {
-        self.host.log(level, message);
-    }
-    fn now_ms(&self) -> u64 {
-        self.host.now_ms()
-    }
-    fn random(&self, bytes: usize) -> Vec<u8> {
-        self.host.random(bytes)
-    }
-}
 
 #[test]
 fn fault_3_a_send_never_waits_for_planning() {
@@ -70,11 +27,17 @@ fn fault_3_a_send_never_waits_for_planning() {
     w.send(&team, 0, "first");
     let host = w.native_host().expect("native").clone();
     let (begun, has_begun) = channel();
-    let (go_on, gate) = channel();
+    let (go_on, gate) = channel::<()>();
     std::thread::scope(|scope| {
-        let planning = scope.spawn(|| {
-            let stopped = Stopped { host: &host, begun, go_on: Mutex::new(gate) };
-            plan::plan(&stopped, &[], true, &[])
+        let planning = scope.spawn(move || {
+            // A host whose transaction has begun and goes no further until it is told.
+            let begin = |_| {
+                let tx = host.begin()?;
+                let _ = begun.send(());
+                let _ = gate.recv();
+                Ok(tx)
+            };
+            plan::plan(&Forward { host: &host, begin }, &[], true, &[])
         });
         has_begun.recv().expect("planning has begun");
         // As long as a pass over any number of teams may take: everybody else continues.
