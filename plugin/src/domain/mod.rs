@@ -6,6 +6,7 @@ pub mod context;
 pub mod cursor;
 pub mod envelope;
 pub mod error;
+pub mod hold_code;
 pub mod ids;
 pub mod job;
 pub mod legacy;

@@ -1,8 +1,8 @@
 //! Passes of the worker: what waits for one and what does not, whose trouble
 //! a step's failure is, and how a process ends in the middle of one.
 
-use std::sync::mpsc::channel;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use agent_teams_host::agents::runs::Capability;

@@ -16,6 +16,7 @@ use super::{connection, leftovers, slots};
 use crate::app::shared::heads;
 use crate::app::topic;
 use crate::domain::error::Result;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::machine::{Event, transition};
 use crate::store::records::{Frozen, Job, Slot};
 use crate::store::{Db, TeamTx, keys, readable, transact};
@@ -26,7 +27,7 @@ enum Attempted {
     /// `send`, what became of it.
     Frozen { job: Box<Job>, frozen: Frozen, send: bool },
     /// Back in the queue, with a reason.
-    Held { code: &'static str, message: String, disconnect: bool },
+    Held { code: HoldCode, message: String, disconnect: bool },
     /// It can never start.
     Failed,
 }

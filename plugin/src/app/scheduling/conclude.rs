@@ -41,7 +41,7 @@ impl TeamStep<'_> {
         match seen {
             Observation::NotNow { code, message, disconnect: true }
             | Observation::Later { code, message, disconnect: true } => {
-                connection::disconnected(self.host, self.owner, self.team, &observe::as_disconnect(code, message))?;
+                connection::disconnected(self.host, self.owner, self.team, &observe::as_disconnect(*code, message))?;
             }
             _ => {}
         }

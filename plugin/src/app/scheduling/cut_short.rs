@@ -8,6 +8,7 @@ use super::step::{TeamStep, hold};
 use super::timed::Cut;
 use crate::app::shared::change::change_team;
 use crate::domain::error::Result;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::{Hold, Phase};
 use crate::host::{Run, RunStatus};
 use crate::store::records::{Frozen, Job};
@@ -81,7 +82,7 @@ fn mark(job: &Job, cut: &Cut, again: bool, now: u64) -> Option<Hold> {
         }
         (Phase::Starting | Phase::Resuming { .. }, Cut::Sent) => {
             let message = "The host takes long to answer; it is asked again with the same key.";
-            Some(hold(job, "host_slow", message, now))
+            Some(hold(job, HoldCode::HostSlow, message, now))
         }
         (Phase::Running { run }, Cut::Named(ended)) if *run == ended.id => {
             let message = "The host takes long to answer; what the run left behind is read in the next step.";

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use super::finish::Ending;
 use crate::domain::error::Error;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::{Answer, Answered, Failure, OpenInterrupt, Phase, Wait};
 use crate::domain::{asked, limits, text};
 use crate::host::{Cancellation, Input, Interrupt, InterruptAnswer, Run, RunError, RunStatus, Runs, ThreadState};
@@ -33,7 +34,7 @@ pub enum Observation {
     },
     /// Nothing was admitted: back to the queue.
     NotNow {
-        code: &'static str,
+        code: HoldCode,
         message: String,
         disconnect: bool,
     },
@@ -48,7 +49,7 @@ pub enum Observation {
     Overtaken(Box<Observation>),
     /// The host could not be asked; whatever was true still is.
     Later {
-        code: &'static str,
+        code: HoldCode,
         message: String,
         disconnect: bool,
     },
@@ -119,14 +120,14 @@ fn refused(runs: &dyn Runs, job: &Job, key: &str, error: RunError, attempt: Atte
     match error {
         RunError::TimedOut => {
             return later(
-                "host_timeout",
+                HoldCode::HostTimeout,
                 "The host did not answer in time; it is asked again with the same key.",
-                often(job, "host_timeout"),
+                often(job, HoldCode::HostTimeout),
             );
         }
         RunError::Other(_) if attempt == Attempt::First => {
             return later(
-                "host_unclear",
+                HoldCode::HostUnclear,
                 &format!("The host's answer was unclear ({}); it is asked again with the same key.", say(&error)),
                 false,
             );
@@ -203,22 +204,26 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Observation {
     let why = say(error);
     match error {
         RunError::Busy(_) => {
-            not_now("conversation_busy", format!("The conversation is busy in the host: {why}."), false)
+            not_now(HoldCode::ConversationBusy, format!("The conversation is busy in the host: {why}."), false)
         }
         RunError::Denied(_) if member => {
-            not_now("denied", format!("The host denies access: {why}. Resolve it, then reconnect."), true)
+            not_now(HoldCode::Denied, format!("The host denies access: {why}. Resolve it, then reconnect."), true)
         }
         RunError::Denied(_) | RunError::NotFound(_) if !member => {
-            if job.tries("conversation_denied") >= limits::RECEIPT_TRIES {
+            if job.tries(HoldCode::ConversationDenied.as_str()) >= limits::RECEIPT_TRIES {
                 return Observation::Never(Failure {
                     code: "conversation_denied".into(),
                     message: format!("The conversation that asked cannot be reached: {why}."),
                 });
             }
-            not_now("conversation_denied", format!("The conversation that asked cannot be reached: {why}."), false)
+            not_now(
+                HoldCode::ConversationDenied,
+                format!("The conversation that asked cannot be reached: {why}."),
+                false,
+            )
         }
         RunError::NotFound(_) => not_now(
-            "conversation_missing",
+            HoldCode::ConversationMissing,
             format!("The member's conversation is missing: {why}. Reconnect makes it again."),
             true,
         ),
@@ -230,16 +235,18 @@ pub fn not_admitted(job: &Job, error: &RunError) -> Observation {
             code: "key_conflict".into(),
             message: "The host knows this job's key with another input. Inspect the conversation.".into(),
         }),
-        _ => {
-            not_now("host_unavailable", format!("The host cannot start it now: {why}."), often(job, "host_unavailable"))
-        }
+        _ => not_now(
+            HoldCode::HostUnavailable,
+            format!("The host cannot start it now: {why}."),
+            often(job, HoldCode::HostUnavailable),
+        ),
     }
 }
 
 /// Whether this refusal, of a kind that has come again and again, disconnects
 /// the team.
-fn often(job: &Job, code: &str) -> bool {
-    job.tries(code) >= limits::FAILURES_TO_DISCONNECT
+fn often(job: &Job, code: HoldCode) -> bool {
+    job.tries(code.as_str()) >= limits::FAILURES_TO_DISCONNECT
 }
 
 /// What the host knows of a key that may have been used.
@@ -259,16 +266,16 @@ pub fn find(runs: &dyn Runs, job: &Job, key: &str) -> KeyLookup {
         Err(RunError::NotFound(_)) => KeyLookup::Never,
         Err(RunError::Other(_)) => KeyLookup::Unclear,
         Err(RunError::TimedOut) => KeyLookup::Known(later(
-            "host_timeout",
+            HoldCode::HostTimeout,
             "The host did not answer in time; it is asked again with the same key.",
-            often(job, "host_timeout"),
+            often(job, HoldCode::HostTimeout),
         )),
         Err(other) => {
             let denied = matches!(other, RunError::Denied(_)) && job.member.is_some();
             KeyLookup::Known(later(
-                "host_unclear",
+                HoldCode::HostUnclear,
                 &format!("Whether the run exists is not known yet ({}).", say(&other)),
-                denied || often(job, "host_unclear"),
+                denied || often(job, HoldCode::HostUnclear),
             ))
         }
     }
@@ -281,7 +288,7 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Observation {
             Ok(state) if !still_open(wait, &state) => match runs.get(&job.thread, run) {
                 // Somebody has ended it in the conversation: no answer can come.
                 Ok(found) if found.status == RunStatus::Cancelled => look(runs, job, &found),
-                _ => later("clarification_changed", CHANGED, false),
+                _ => later(HoldCode::ClarificationChanged, CHANGED, false),
             },
             Err(error @ RunError::Denied(_)) => cannot_ask(job, &error),
             // What it waits for is a person; the host may be asked another time.
@@ -305,12 +312,14 @@ pub fn ask(runs: &dyn Runs, job: &Job) -> Observation {
             // Never admitted, of a run that was never named: nothing happened. A key
             // of an imported job may have been used at another host.
             Err(RunError::NotFound(_)) if run.is_none() && *cancel => withdraw(runs, job),
-            Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => {
-                not_now("not_admitted", "The host says that nothing was started; it is tried again.".into(), false)
-            }
+            Err(RunError::NotFound(_)) if run.is_none() && job.key.is_none() => not_now(
+                HoldCode::NotAdmitted,
+                "The host says that nothing was started; it is tried again.".into(),
+                false,
+            ),
             Err(RunError::Denied(why)) => cannot_ask(job, &RunError::Denied(why)),
             Err(_) => later(
-                "outcome_unknown",
+                HoldCode::OutcomeUnknown,
                 "The outcome of its run is unknown. Look at the conversation, then settle the job.",
                 false,
             ),
@@ -365,13 +374,13 @@ fn cannot_ask(job: &Job, error: &RunError) -> Observation {
     let why = say(error);
     if matches!(error, RunError::Denied(_)) {
         return later(
-            "denied",
+            HoldCode::Denied,
             &format!("The host denies access: {why}. Resolve it, then reconnect."),
             job.member.is_some(),
         );
     }
-    let disconnect = often(job, "host_unavailable");
-    later("host_unavailable", &format!("The host cannot be asked now: {why}."), disconnect)
+    let disconnect = often(job, HoldCode::HostUnavailable);
+    later(HoldCode::HostUnavailable, &format!("The host cannot be asked now: {why}."), disconnect)
 }
 
 /// What a run's status, and where it ended its conversation, mean.
@@ -489,11 +498,11 @@ pub fn open_interrupts(state: &ThreadState) -> core::result::Result<Vec<OpenInte
     Ok(open.iter().map(one).collect())
 }
 
-fn not_now(code: &'static str, message: String, disconnect: bool) -> Observation {
+fn not_now(code: HoldCode, message: String, disconnect: bool) -> Observation {
     Observation::NotNow { code, message, disconnect }
 }
 
-fn later(code: &'static str, message: &str, disconnect: bool) -> Observation {
+fn later(code: HoldCode, message: &str, disconnect: bool) -> Observation {
     Observation::Later { code, message: message.into(), disconnect }
 }
 
@@ -514,6 +523,6 @@ pub fn say(error: &RunError) -> String {
 }
 
 /// The refusal that a disconnecting observation stands for.
-pub fn as_disconnect(code: &'static str, message: &str) -> Error {
-    Error::unavailable(code, message)
+pub fn as_disconnect(code: HoldCode, message: &str) -> Error {
+    Error::unavailable(code.as_str(), message)
 }

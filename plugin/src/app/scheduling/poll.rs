@@ -4,6 +4,7 @@ use super::cut_short;
 use super::observe::{self, Attempt, KeyLookup, Observation};
 use super::step::TeamStep;
 use crate::domain::error::Result;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::Phase;
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, read};
@@ -48,7 +49,7 @@ impl TeamStep<'_> {
             KeyLookup::Known(seen) => seen,
             KeyLookup::Unclear => Observation::Lost,
             KeyLookup::Never => Observation::NotNow {
-                code: "never_began",
+                code: HoldCode::NeverBegan,
                 message: "The earlier plugin's run of it never began; it is started anew.".into(),
                 disconnect: false,
             },

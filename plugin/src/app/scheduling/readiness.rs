@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use super::observe::{self, Observation, say};
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::{Failure, Phase, Wait};
 use crate::host::{RunError, ThreadState};
 use crate::store::records::Job;
@@ -18,7 +19,7 @@ pub enum Readiness {
     AnsweredElsewhere,
     /// Not now.
     Hold {
-        code: &'static str,
+        code: HoldCode,
         message: String,
         disconnect: bool,
     },
@@ -36,7 +37,7 @@ pub fn ready(seen: &State, job: &Job) -> Readiness {
             return match observe::not_admitted(job, error) {
                 Observation::NotNow { code, message, disconnect } => Readiness::Hold { code, message, disconnect },
                 Observation::Never(failure) => Readiness::Never(failure),
-                _ => Readiness::Hold { code: "host_unavailable", message: say(error), disconnect: false },
+                _ => Readiness::Hold { code: HoldCode::HostUnavailable, message: say(error), disconnect: false },
             };
         }
     };
@@ -49,7 +50,7 @@ pub fn ready(seen: &State, job: &Job) -> Readiness {
     }
     if state.active_run.is_some() {
         let message = String::from("The conversation is busy with a run outside the team's work.");
-        return Readiness::Hold { code: "conversation_busy", message, disconnect: false };
+        return Readiness::Hold { code: HoldCode::ConversationBusy, message, disconnect: false };
     }
     let open = || state.open_question.is_some() || !state.interrupts.is_empty();
     match &job.phase {
@@ -61,7 +62,7 @@ pub fn ready(seen: &State, job: &Job) -> Readiness {
             }
         }
         _ if open() => Readiness::Hold {
-            code: "conversation_has_open_question",
+            code: HoldCode::OpenQuestion,
             message:
                 "A question in this conversation is not answered; it blocks new work there until somebody answers it."
                     .into(),

@@ -7,6 +7,7 @@ use super::input;
 use super::observe::Observation;
 use super::step::hold;
 use crate::domain::error::Result;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::{Hold, Phase, Wait};
 use crate::domain::machine::{Event, transition};
 use crate::store::records::{Frozen, Job};
@@ -35,7 +36,7 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Observation, now: u64) -> Resul
         team.db.put(&keys::ran(team.owner, &job.thread, run), &(&team.team.id, job.n))?;
     }
     if let Observation::Later { code, message, .. } = seen {
-        job.hold = Some(hold(&job, code, message, now));
+        job.hold = Some(hold(&job, *code, message, now));
         team.save_job(&mut job, now)?;
         return Ok(true);
     }
@@ -43,11 +44,13 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Observation, now: u64) -> Resul
     let Some(phase) = transition(&job.phase, event) else { return Ok(false) };
     job.phase = phase;
     job.hold = match seen {
-        Observation::NotNow { code, message, .. } => Some(hold(&job, code, message, now)),
+        Observation::NotNow { code, message, .. } => Some(hold(&job, *code, message, now)),
         // Until the next answer, with nothing to look at before.
-        Observation::Refused { message } => Some(Hold { next_at: 0, ..hold(&job, "answer_refused", message, now) }),
+        Observation::Refused { message } => {
+            Some(Hold { next_at: 0, ..hold(&job, HoldCode::AnswerRefused, message, now) })
+        }
         // Keep polling for the run, with growing backoff.
-        Observation::Lost => Some(hold(&job, "outcome_unknown", UNKNOWN, now)),
+        Observation::Lost => Some(hold(&job, HoldCode::OutcomeUnknown, UNKNOWN, now)),
         _ => None,
     };
     match seen {

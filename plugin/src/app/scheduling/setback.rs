@@ -8,7 +8,7 @@ use super::finish::{Ending, finish};
 use super::observe::Observation;
 use super::record::apply;
 use super::rotation::serve;
-use super::step::{TeamStep, hold};
+use super::step::{TeamStep, hold_as};
 use crate::app::shared::change::change_team;
 use crate::app::shared::heads;
 use crate::domain::error::{Cause, Error, Kind, Result};
@@ -66,7 +66,7 @@ fn hold_back(s: &TeamStep, n: u32, wanted: Wanted, error: &Error) -> Result<bool
             return Ok(false);
         }
         if job.tries(&error.code) <= limits::FAILURES_TO_GIVE_UP || !give_up(team, &job, wanted, error, now)? {
-            job.hold = Some(hold(&job, &error.code, &error.message, now));
+            job.hold = Some(hold_as(&job, &error.code, &error.message, now));
             team.save_job(&mut job, now)?;
         }
         if wants_slot {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use super::permit::Permit;
+use crate::domain::hold_code::HoldCode;
 use crate::domain::job::Hold;
 use crate::domain::limits;
 use crate::host::{Host, Runs};
@@ -25,7 +26,12 @@ impl TeamStep<'_> {
 }
 
 /// The next hold: a longer pause after each refusal of the same kind in a row.
-pub fn hold(job: &Job, code: &str, message: &str, now: u64) -> Hold {
+pub fn hold(job: &Job, code: HoldCode, message: &str, now: u64) -> Hold {
+    hold_as(job, code.as_str(), message, now)
+}
+
+/// The same for a refusal of the component's own.
+pub fn hold_as(job: &Job, code: &str, message: &str, now: u64) -> Hold {
     let tries = job.tries(code);
     Hold { code: code.into(), message: message.into(), tries, next_at: now.saturating_add(limits::pause_ms(tries)) }
 }
