@@ -62,8 +62,7 @@ pub fn within(field: &str, text: &str, bound: Bound) -> Result<()> {
 /// A name of a team, member or agent: one line, nothing invisible that could
 /// make it look like another name, normalised to NFC.
 pub fn name(field: &str, text: &str, bound: Bound) -> Result<String> {
-    let composed: String = trim(text).nfc().collect();
-    let composed = bounded(field, &composed, bound)?;
+    let composed = bounded(field, &composed(text), bound)?;
     if let Some(c) = composed.chars().find(|c| forbidden_in_name(*c)) {
         return Err(Error::invalid(
             "invalid_name",
@@ -75,6 +74,22 @@ pub fn name(field: &str, text: &str, bound: Bound) -> Result<String> {
         ));
     }
     Ok(composed)
+}
+
+/// A given name as stored names are compared: trimmed, in NFC.
+pub fn composed(text: &str) -> String {
+    trim(text).nfc().collect()
+}
+
+/// The name of an agent, which its host chose: it is bounded and compared as it
+/// is.
+pub fn agent_name(field: &str, text: &str, bound: Bound) -> Result<String> {
+    let name = bounded(field, text, bound)?;
+    if let Some(c) = name.chars().find(|c| c.is_control()) {
+        let message = format!("`{field}` contains the control character U+{:04X}. Remove it.", c as u32);
+        return Err(Error::invalid("invalid_name", field, message));
+    }
+    Ok(name)
 }
 
 /// Control characters, line separators, and characters that are invisible or

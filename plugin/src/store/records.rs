@@ -235,6 +235,12 @@ pub struct NewJob {
 }
 
 impl Job {
+    /// Whether what it left in the shared record, as `kind`, is a part of its
+    /// whole answer.
+    pub fn answer_was_cut(&self, kind: MessageKind) -> bool {
+        kind == MessageKind::Result && self.result.as_ref().is_some_and(|result| result.truncated == Some(true))
+    }
+
     /// A job that nothing has happened to. It begins a chain of its own, counts
     /// nothing yet, and gets its number and place when it is added to its team.
     pub fn queued(new: NewJob) -> Self {

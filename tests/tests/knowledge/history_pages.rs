@@ -106,6 +106,29 @@ fn filters_apply_before_pagination() {
 }
 
 #[test]
+fn a_cut_answer_is_said_to_be_cut_wherever_it_is_read() {
+    let desk = Desk::default();
+    let team = desk.team("ann", "core", &["Ada", "Bo"]);
+    for (answer, cut) in [("a".repeat(6_000), false), ("b".repeat(7_000), true)] {
+        desk.double.script(team.thread(1), [Turn::answer(&answer)]);
+        let id = desk.send(&team, 1, &format!("r-{cut}"), "work");
+        desk.work();
+        let of = |read: &Value, list: &str| {
+            let all = read[list].as_array().expect("messages").clone();
+            let line = all.into_iter().find(|m| m["kind"] == "result" && m["job_id"] == json!(id));
+            line.expect("its line")["truncated"].clone()
+        };
+        let read = desk.member(&team, 0, "read_team_history", json!({})).expect("reads");
+        assert_eq!(of(&read, "messages"), json!(cut));
+        let read = desk.action("ann", "history", &json!({"team_id": team.id})).expect("reads");
+        assert_eq!(of(&read, "messages"), json!(cut));
+        let read = desk.member(&team, 0, "read_team_context", json!({})).expect("reads");
+        // Absent: it is whole.
+        assert_eq!(of(&read, "recent_messages").as_bool().unwrap_or(false), cut);
+    }
+}
+
+#[test]
 fn results_search_task_and_answer_literally() {
     let desk = Desk::default();
     let team = desk.team("ann", "core", &["Ada", "Bo"]);

@@ -14,6 +14,10 @@ both!(
     fault_18_names_that_could_deceive_are_refused,
     sec_6_strange_names_go_nowhere,
     names_that_are_equal_after_normalisation_cannot_both_exist,
+    a_name_is_found_in_either_normal_form,
+    words_with_a_meaning_are_no_members_names,
+    an_agents_name_is_the_hosts,
+    an_id_that_cannot_be_one_is_not_found_and_not_busy,
     sec_5_the_same_names_of_two_owners_do_not_meet,
     fault_19_unchanged_is_short,
     rst_5_the_same_members_after_a_restart,
@@ -187,8 +191,10 @@ fn fault_18_names_that_could_deceive_are_refused(w: World) {
         let mut payload = roster("c", &["ada", "bo"]);
         payload["name"] = json!(bad);
         invalid(w.action("ann", "create", payload), "invalid_name", "name");
+    }
+    for control in ["a\nb", "a\tb", "\u{7f}a", "a\u{85}b"] {
         let mut payload = roster("c", &["ada", "bo"]);
-        payload["members"][1]["agent"] = json!(bad);
+        payload["members"][1]["agent"] = json!(control);
         invalid(w.action("ann", "create", payload), "invalid_name", "members[1].agent");
     }
     invalid(w.action("ann", "create", roster("c", &["ada", "a\0b"])), "nul_character", "members[1].name");
@@ -212,6 +218,54 @@ fn sec_6_strange_names_go_nowhere(w: World) {
         w.work();
         assert_eq!(w.jobs(&team).len(), 1);
         assert_eq!(w.action(owner, "list", json!({})).expect("list")["teams"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+fn a_name_is_found_in_either_normal_form(w: World) {
+    let (composed, decomposed) = ("Zoë", "Zoe\u{308}");
+    let team = w.team("ann", &["ada", decomposed]);
+    assert_eq!(team.members[1].name, composed);
+    for (n, name) in [composed, decomposed].into_iter().enumerate() {
+        let payload = json!({"team_id": team.id, "member_id": name, "text": "work", "request_id": format!("r{n}")});
+        let sent = w.action("ann", "send", payload).expect("found");
+        assert_eq!(sent["job"]["member_id"], json!(team.members[1].id));
+    }
+}
+
+fn words_with_a_meaning_are_no_members_names(w: World) {
+    let id = format!("m-{}", "0f".repeat(16));
+    for word in ["lead", "Lead", "OWNER", "unowned", "me", "all", "null", "none", id.as_str()] {
+        invalid(w.action("ann", "create", roster("c", &["ada", word])), "reserved_name", "members[1].name");
+    }
+    w.team("ann", &["leader", "m-1"]);
+}
+
+fn an_agents_name_is_the_hosts(w: World) {
+    // Not in NFC, and with a joiner: the host compares the bytes.
+    for (n, agent) in ["Zoe\u{308}", "👩\u{200d}🔬", "می\u{200c}خواهم"].into_iter().enumerate() {
+        let mut payload = roster(&format!("c{n}"), &["ada", "bo"]);
+        payload["members"][1]["agent"] = json!(agent);
+        let made = w.action("ann", "create", payload).expect("created");
+        assert_eq!(made["team"]["members"][1]["agent"], json!(agent));
+    }
+}
+
+fn an_id_that_cannot_be_one_is_not_found_and_not_busy(w: World) {
+    for id in ["x".repeat(2_000), "研".repeat(400), "a/b".into()] {
+        for (action, more) in [
+            ("send", json!({"member_id": "ada", "text": "t", "request_id": "r"})),
+            ("cancel", json!({"job_id": "job-1"})),
+            ("settle", json!({"job_id": "job-1", "outcome": "failed"})),
+            ("resume", json!({"job_id": "job-1", "request_id": "r", "response": "x"})),
+            ("connect", json!({})),
+            ("delete", json!({})),
+            ("create_task", json!({"subject": "s", "description": "d"})),
+            ("update_task", json!({"task_id": "task-1", "expected_revision": 1, "action": "claim"})),
+        ] {
+            let mut payload = more;
+            payload["team_id"] = json!(id);
+            refused(w.action("ann", action, payload), "team_not_found");
+        }
     }
 }
 

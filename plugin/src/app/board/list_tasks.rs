@@ -198,11 +198,11 @@ fn list(ctx: Ctx, board: &BoardTx, live: &[Card], filter: &Filter, page: &Page) 
 fn owner_filter(board: &BoardTx, live: &[Card], name: &str) -> Result<Option<String>> {
     let names = Names(&board.team.team);
     let name = text::trim(name);
-    if let Some(owner) = names.find(name) {
-        return Ok(Some(owner));
-    }
     if name == "unowned" {
         return Ok(None);
+    }
+    if let Some(owner) = names.find(name) {
+        return Ok(Some(owner));
     }
     if live.iter().any(|card| card.owner.as_deref() == Some(name)) {
         return Ok(Some(name.to_string()));

@@ -81,14 +81,16 @@ pub struct Names<'t>(pub &'t Team);
 
 impl People for Names<'_> {
     fn find(&self, name: &str) -> Option<String> {
-        let name = text::trim(name);
+        let name = text::composed(name);
         let members = &self.0.members;
-        let found = members.iter().find(|m| m.id == name || m.thread == name);
-        match found.or_else(|| members.iter().find(|m| m.name == name)) {
-            Some(member) => Some(member.thread.clone()),
-            None if name == LEAD => Some(LEAD.into()),
-            None => None,
+        if let Some(member) = members.iter().find(|m| m.id == name || m.thread == name) {
+            return Some(member.thread.clone());
         }
+        // The word is the word, also where an older team has a member of that name.
+        if name == LEAD {
+            return Some(LEAD.into());
+        }
+        members.iter().find(|m| m.name == name).map(|member| member.thread.clone())
     }
 
     fn name(&self, owner: &str) -> String {

@@ -64,6 +64,20 @@ struct Checked {
     digest: String,
 }
 
+/// Words that mean something else wherever a member can be named.
+const RESERVED: [&str; 7] = ["lead", "owner", "unowned", "me", "all", "null", "none"];
+
+/// Why no member may have this name.
+fn reserved(name: &str) -> Option<&'static str> {
+    let folded = text::fold(name);
+    if RESERVED.contains(&folded.as_str()) {
+        return Some("this word has a meaning of its own");
+    }
+    let id =
+        folded.strip_prefix("m-").is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    id.then_some("this is the form of members' ids")
+}
+
 fn check(create: &Create) -> Result<Checked> {
     let request_id = text::bounded("request_id", &create.request_id, limits::REQUEST_ID)?;
     let name = text::name("name", &create.name, limits::TEAM_NAME)?;
@@ -80,10 +94,13 @@ fn check(create: &Create) -> Result<Checked> {
     for (i, Object(member)) in create.members.iter().enumerate() {
         let field = format!("members[{i}].name");
         let name = text::name(&field, &member.name, limits::MEMBER_NAME)?;
+        if let Some(why) = reserved(&name) {
+            return Err(Error::invalid("reserved_name", field, format!("A member cannot be named \"{name}\": {why}.")));
+        }
         if members.iter().any(|(other, _)| *other == name) {
             return Err(Error::invalid("duplicate_member", field, format!("Two members are named \"{name}\".")));
         }
-        members.push((name, text::name(&format!("members[{i}].agent"), &member.agent, limits::AGENT_NAME)?));
+        members.push((name, text::agent_name(&format!("members[{i}].agent"), &member.agent, limits::AGENT_NAME)?));
     }
     let lead = match create.lead.as_deref().map(text::trim).filter(|l| !l.is_empty()) {
         None => None,

@@ -255,6 +255,7 @@ const TEXT_JSON_BYTES: usize = limits::PAGE_BYTES - 4_000;
 
 fn record(message: &Message, job: &Job, line: &team_context::Line) -> Value {
     let (shown, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, TEXT_JSON_BYTES);
+    let truncated = truncated || job.answer_was_cut(message.kind);
     // A request was written in the conversation that asked, its end in the
     // member's own.
     let (thread, run) = match message.kind {

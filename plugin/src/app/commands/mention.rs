@@ -58,6 +58,10 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
     let mut teams: Vec<&str> = picked.iter().map(|p| p.to.team.as_str()).collect();
     teams.sort_unstable();
     teams.dedup();
+    // Before the locks, whose names have a bound.
+    if let Some(wrong) = picked.iter().find(|p| !text::is_id(&p.to.team)) {
+        return Err(wrong.unknown());
+    }
     let mut held = Vec::with_capacity(teams.len());
     for team in &teams {
         let lock = commit_lock(ctx.owner(), team);

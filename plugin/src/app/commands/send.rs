@@ -69,7 +69,7 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
     let new = NewRequest { source: Source::Owner, request_id, text: body, during: None };
     let now = ctx.now();
     let (reply, created) = change_team(ctx.host, ctx.owner(), &send.team_id, |team| {
-        let member = team.team.member(&send.member_id).cloned().ok_or_else(|| no_member(team, "member_id"))?;
+        let member = find_member(team, &send.member_id, "member_id")?;
         let (job, created) = enqueue(team, &member, &new, now)?;
         if created {
             team.record_change()?;
@@ -128,12 +128,12 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
 
 /// A member by id or by exact name; the refusal names all of them.
 pub fn find_member(team: &TeamTx, member: &str, field: &str) -> Result<Member> {
-    let given = text::trim(member);
-    let found = team.team.member(given).or_else(|| team.team.members.iter().find(|m| m.name == given));
+    let given = &text::composed(member);
+    let found = team.team.member(given).or_else(|| team.team.members.iter().find(|m| m.name == *given));
     found.cloned().ok_or_else(|| no_member(team, field))
 }
 
-pub fn no_member(team: &TeamTx, field: &str) -> Error {
+fn no_member(team: &TeamTx, field: &str) -> Error {
     let names: Vec<&str> = team.team.members.iter().map(|m| m.name.as_str()).collect();
     Error::invalid(
         "member_not_found",

@@ -47,11 +47,11 @@ pub fn shared_context(team: &TeamTx, but: Option<u32>) -> Result<Context> {
         let (text, truncated) = text::excerpt_json(&line.body, limits::ANSWER_BYTES, 2 * limits::ANSWER_BYTES);
         recent_messages.push(ContextMessage {
             kind: line.kind,
-            job_id: job.id,
+            job_id: job.id.clone(),
             from: line.from,
             to: line.to,
             text,
-            truncated,
+            truncated: truncated || job.answer_was_cut(message.kind),
             at: time::rfc3339(message.at),
         });
     }
