@@ -144,10 +144,10 @@ impl From<RunError> for Problem {
                 "conversation_not_found",
                 "You have no such conversation. List your conversations and use an id from there.",
             ),
-            RunError::Busy(_) => Self::new(
+            RunError::Busy(why) => Self::new(
                 StatusCode::CONFLICT,
                 "conversation_busy",
-                "The conversation's agent is still working. Send the message again when it has ended.",
+                format!("The conversation takes no message now: {why}. Nothing was sent; send it again afterwards."),
             ),
             RunError::Rejected(reason) => Self::new(StatusCode::BAD_REQUEST, "rejected", reason),
             RunError::Unsupported(reason) => Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported", reason),

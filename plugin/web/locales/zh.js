@@ -388,6 +388,7 @@ export default {
   'error.request_limit': '这个团队的请求已用完。请创建后继团队。',
   'error.team_limit': '团队数量已达上限。请先删除一个已完成的团队。',
   'error.not_waiting': '此作业已不在等待回答。',
+  'error.question_not_open': '这个问题已不再开放，未作任何回答。请重新查看作业后再回答。',
   'error.clarification_changed': '问题已在对话中被回答或替换。请查看对话后取消此作业。',
   'error.team_not_found': '没有这个团队。',
   'error.team_busy': '团队正忙，没有做任何更改。请重试。',

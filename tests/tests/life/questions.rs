@@ -376,8 +376,10 @@ fn an_answer_that_names_another_question_is_refused(w: World) {
     let late = json!({
         "team_id": team.id, "job_id": job, "request_id": "a2", "question_id": first, "response": "meant for the first",
     });
-    refused(w.action("ann", "resume", late), "clarification_changed");
-    assert_eq!(w.job(&team, &job)["question"]["text"], "Second?");
+    let refusal = w.action("ann", "resume", late).expect_err("another question is open");
+    assert_eq!((refusal.code.as_ref(), refusal.field.as_deref()), ("question_not_open", Some("question_id")));
+    let open = w.job(&team, &job)["question"].clone();
+    assert_eq!((&open["text"], refusal.detail), (&json!("Second?"), Some(json!({"open": [open["id"]]}))));
 }
 
 fn a_repeated_answer_is_the_same_answer(w: World) {

@@ -310,8 +310,8 @@ impl Admission {
         if let Err(e) = self.checks {
             return Ok(Err(e));
         }
-        if thread.active_run.is_some() {
-            return Ok(Err(RunError::Busy("this conversation runs something else".into())));
+        if let Some(run) = &thread.active_run {
+            return Ok(Err(RunError::Busy(busy(rows, run)?)));
         }
         if rows.message(thread.key, &self.input.message_id)?.is_some() {
             return Ok(Err(RunError::Rejected("a message with this id exists".into())));
@@ -348,6 +348,16 @@ impl Admission {
         let run = rows.run(&id)?.ok_or_else(|| anyhow::anyhow!("the run is not there after its insert"))?;
         Ok(Ok(Admitted { run, spawn: true }))
     }
+}
+
+/// What a conversation is busy with, as a clause.
+fn busy(rows: &dyn AgentRows, run: &str) -> anyhow::Result<String> {
+    let mut tools: Vec<String> = rows.open_approvals(run)?.into_iter().map(|approval| approval.tool).collect();
+    tools.dedup();
+    Ok(match (rows.run(run)?.map(|run| run.status), tools.is_empty()) {
+        (Some(RunStatus::Interrupted), false) => format!("it waits for your approval of {}", tools.join(", ")),
+        _ => "its agent is still working".into(),
+    })
 }
 
 /// Reads `{"approved": true | false, "note"?: text}`.

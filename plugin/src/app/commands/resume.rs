@@ -158,7 +158,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         if let Some(about) = resume.question_id.as_deref().filter(|id| !id.is_empty())
             && !names(wait, about)
         {
-            return Err(changed());
+            return Err(not_open(wait));
         }
         if job.answers.len() >= limits::ANSWERS_PER_JOB {
             return Err(Error::limit(
@@ -225,6 +225,19 @@ fn not_waiting(phase: &Phase) -> Error {
         _ => "This job does not wait for an answer. Read it to see where it stands.",
     };
     Error::conflict("not_waiting", message).at("job_id").with(json!({"status": phase.status()}))
+}
+
+/// The answer was for another question of this job.
+fn not_open(wait: &Wait) -> Error {
+    let open: Vec<&str> = match wait {
+        Wait::Question { id, .. } => alloc::vec![id.as_str()],
+        Wait::Interrupts { open } => open.iter().map(|one| one.id.as_str()).collect(),
+    };
+    let message = format!(
+        "This question is not open any more; nothing was answered. Open is {}. Read the job, then answer that.",
+        open.join(", ")
+    );
+    Error::conflict("question_not_open", message).at("question_id").with(json!({"open": open}))
 }
 
 fn changed() -> Error {

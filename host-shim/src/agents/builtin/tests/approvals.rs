@@ -31,7 +31,8 @@ async fn apr_1_and_3_nothing_runs_before_its_own_answer_and_the_first_answer_sta
         (&value["kind"], &value["tool"], &value["arguments"]),
         (&json!("approval"), &json!("send_member"), &json!({"n": 2}))
     );
-    assert!(matches!(w.start("t", "h2", "more", None).await, Err(RunError::Busy(_))));
+    let busy = w.start("t", "h2", "more", None).await;
+    assert_eq!(busy, Err(RunError::Busy("it waits for your approval of send_member".into())));
     w.agents.shutdown().await;
     drop(w);
 
