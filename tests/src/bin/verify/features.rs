@@ -11,8 +11,8 @@ use crate::{Count, cargo, output};
 
 /// Commands, and the arguments that select the same packages in `cargo tree`.
 const SELECTIONS: [(&str, &[&str]); 3] = [
-    ("cargo build, cargo run", &["--edges", "normal,build"]),
-    ("cargo demo, cargo verify", &["--edges", "normal,build", "--package", "agent-teams-tests"]),
+    ("cargo build, cargo run, cargo demo", &["--edges", "normal,build"]),
+    ("cargo verify", &["--edges", "normal,build", "--package", "agent-teams-tests"]),
     ("cargo test --workspace", &["--edges", "normal,build,dev", "--workspace"]),
 ];
 
