@@ -14,23 +14,32 @@ pub(super) struct AgentState {
     threads: BTreeMap<i64, Thread>,
     /// By conversation and number.
     messages: BTreeMap<(i64, i64), MessageRow>,
-    /// In the order of their beginning, with the key that began each.
-    runs: Vec<(RunRow, String)>,
+    /// In the order of their beginning.
+    runs: Vec<StoredRun>,
     /// Digest and run, by conversation and key.
     keys: BTreeMap<(i64, String), (String, String)>,
     approvals: BTreeMap<String, Approval>,
 }
 
+/// A run with what its row does not show.
+#[derive(Clone)]
+struct StoredRun {
+    row: RunRow,
+    /// The key that began it.
+    key: String,
+    ended: bool,
+}
+
 impl AgentState {
     fn find(&self, id: &str) -> Option<&RunRow> {
-        self.runs.iter().map(|(run, _)| run).find(|run| run.id == id)
+        self.runs.iter().map(|run| &run.row).find(|row| row.id == id)
     }
 
     /// A direct run at work, with its owner.
     fn direct(&self) -> impl Iterator<Item = (&RunRow, &str)> {
-        self.runs.iter().filter_map(|(run, key)| {
-            let direct = run.status == RunStatus::Running && key.starts_with(DIRECT);
-            direct.then(|| Some((run, self.threads.get(&run.thread)?.owner.as_str())))?
+        self.runs.iter().filter_map(|StoredRun { row, key, ended }| {
+            let direct = !ended && row.status == RunStatus::Running && key.starts_with(DIRECT);
+            direct.then(|| Some((row, self.threads.get(&row.thread)?.owner.as_str())))?
         })
     }
 
@@ -42,7 +51,11 @@ impl AgentState {
 
 /// Changes a run, if it exists.
 fn update(state: &mut State, run: &str, change: impl FnOnce(&mut RunRow)) {
-    if let Some((run, _)) = state.agents.runs.iter_mut().find(|(row, _)| row.id == run) {
+    update_stored(state, run, |run| change(&mut run.row));
+}
+
+fn update_stored(state: &mut State, run: &str, change: impl FnOnce(&mut StoredRun)) {
+    if let Some(run) = state.agents.runs.iter_mut().find(|stored| stored.row.id == run) {
         change(run);
     }
 }
@@ -108,7 +121,7 @@ impl AgentRows for MemoryRows<'_> {
     }
 
     fn open_runs(&self) -> anyhow::Result<Vec<RunRow>> {
-        Ok(self.look().agents.runs.iter().map(|(run, _)| run).filter(|run| !run.ended()).cloned().collect())
+        Ok(self.look().agents.runs.iter().filter(|run| !run.ended).map(|run| run.row.clone()).collect())
     }
 
     fn direct_runs(&self, owner: &str) -> anyhow::Result<u32> {
@@ -121,9 +134,10 @@ impl AgentRows for MemoryRows<'_> {
 
     fn insert_run(&self, id: &str, thread: i64, key: &str, message: i64) -> anyhow::Result<()> {
         let state = &mut self.change()?.agents;
-        let taken = state.runs.iter().any(|(run, of)| run.id == id || (run.thread == thread && of == key));
+        let same = |run: &StoredRun| run.row.id == id || (run.row.thread == thread && run.key == key);
+        let taken = state.runs.iter().any(same);
         ensure!(!taken, "there is such a run already");
-        let run = RunRow {
+        let row = RunRow {
             id: id.into(),
             thread,
             status: RunStatus::Running,
@@ -137,7 +151,7 @@ impl AgentRows for MemoryRows<'_> {
             repeat_count: 0,
         };
         state.threads.get_mut(&thread).context("there is no such conversation")?.active_run = Some(id.into());
-        state.runs.push((run, key.into()));
+        state.runs.push(StoredRun { row, key: key.into(), ended: false });
         Ok(())
     }
 
@@ -169,13 +183,13 @@ impl AgentRows for MemoryRows<'_> {
     }
 
     fn count_attempt(&self, run: &str) -> anyhow::Result<()> {
-        update(*self.change()?, run, |run| run.attempts += u32::from(!run.ended()));
+        update_stored(*self.change()?, run, |run| run.row.attempts += u32::from(!run.ended));
         Ok(())
     }
 
     fn uncount_attempt(&self, run: &str) -> anyhow::Result<()> {
-        update(*self.change()?, run, |run| {
-            run.attempts = run.attempts.saturating_sub(u32::from(!run.ended()));
+        update_stored(*self.change()?, run, |run| {
+            run.row.attempts = run.row.attempts.saturating_sub(u32::from(!run.ended));
         });
         Ok(())
     }
@@ -191,9 +205,10 @@ impl AgentRows for MemoryRows<'_> {
 
     fn end_run(&self, run: &RunRow, status: RunStatus, error: Option<&str>) -> anyhow::Result<()> {
         let mut state = self.change()?;
-        update(&mut state, &run.id, |run| {
-            run.status = status;
-            run.error = error.map(String::from);
+        update_stored(&mut state, &run.id, |run| {
+            run.row.status = status;
+            run.row.error = error.map(String::from);
+            run.ended = true;
         });
         if let Some(thread) = state.agents.threads.get_mut(&run.thread)
             && thread.active_run.as_ref() == Some(&run.id)
