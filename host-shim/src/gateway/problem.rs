@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::agents::runs::RunError;
 use crate::contract::{CallError, ErrorKind, FaultCode, Refusal};
-use crate::storage::database::outcome_unknown;
+use crate::storage::tables::outcome_unknown;
 use crate::users::{AuthError, UserError};
 
 /// A refusal as it is sent. Its text holds no path, no secret and nothing of

@@ -9,6 +9,7 @@
 //! for conflicts (`transaction`, `recent`); a backend only gives snapshot
 //! reads and an atomic "check, then apply".
 
+mod failure;
 mod memory;
 mod recent;
 mod sqlite;

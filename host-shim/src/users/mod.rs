@@ -203,7 +203,7 @@ impl Users {
 fn enabled_user(rows: &dyn UserRows, id: &str) -> anyhow::Result<Result<(), UserError>> {
     Ok(match rows.user(id)? {
         None => Err(UserError::NoUser(id.to_owned())),
-        Some(user) if user.disabled_ms.is_some() => Err(UserError::Disabled(id.to_owned())),
+        Some(user) if !user.enabled() => Err(UserError::Disabled(id.to_owned())),
         Some(_) => Ok(()),
     })
 }
@@ -217,7 +217,7 @@ pub trait UserDirectory: Send + Sync + 'static {
 
 impl UserDirectory for Users {
     fn enabled(&self, user: &str) -> anyhow::Result<bool> {
-        Ok(self.tables.read(|rows| rows.user(user))?.is_some_and(|user| user.disabled_ms.is_none()))
+        Ok(self.tables.read(|rows| rows.user(user))?.is_some_and(|user| user.enabled()))
     }
 }
 
@@ -233,12 +233,7 @@ pub fn check_id(id: &str) -> Result<(), UserError> {
 
 impl From<UserRow> for User {
     fn from(row: UserRow) -> Self {
-        Self {
-            id: row.id,
-            automatic: row.automatic,
-            created_at: rfc3339(row.created_ms),
-            enabled: row.disabled_ms.is_none(),
-        }
+        Self { enabled: row.enabled(), id: row.id, automatic: row.automatic, created_at: rfc3339(row.created_ms) }
     }
 }
 

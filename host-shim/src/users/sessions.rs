@@ -94,7 +94,7 @@ impl Users {
             let Some(session) = rows.session(presented.id)?.filter(|session| session.expires_ms > now) else {
                 return Ok(None);
             };
-            let enabled = rows.user(&session.user)?.is_some_and(|user| user.disabled_ms.is_none());
+            let enabled = rows.user(&session.user)?.is_some_and(|user| user.enabled());
             Ok(Some((session, enabled)))
         });
         let (session, enabled) = found.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;

@@ -91,7 +91,7 @@ impl Users {
             let Some(token) = rows.token(presented.id)?.filter(|token| token.revoked_ms.is_none()) else {
                 return Ok(None);
             };
-            let enabled = rows.user(&token.user)?.is_some_and(|user| user.disabled_ms.is_none());
+            let enabled = rows.user(&token.user)?.is_some_and(|user| user.enabled());
             Ok(Some((token, enabled)))
         });
         let (token, enabled) = found.map_err(AuthError::Database)?.ok_or(AuthError::Unknown)?;
@@ -126,7 +126,7 @@ impl Users {
                 Via::Token => rows.token(&identity.id)?.is_some_and(|t| t.user == *of && t.revoked_ms.is_none()),
                 Via::Session => rows.session(&identity.id)?.is_some_and(|s| s.user == *of && s.expires_ms > now),
             };
-            Ok(valid && rows.user(of)?.is_some_and(|user| user.disabled_ms.is_none()))
+            Ok(valid && rows.user(of)?.is_some_and(|user| user.enabled()))
         })
     }
 }

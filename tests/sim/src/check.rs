@@ -210,8 +210,8 @@ impl Checker {
                     self.slots.remove(key);
                 }
             },
-            // Whoever is last had its turn, also where its team's step was
-            // under way and nothing could be tried.
+            // The last owner had its turn, also if a step of its team was under way
+            // and nothing could be tried.
             ["round"] => {
                 let round: Vec<String> = new.as_deref().map(|t| parse(key, t)).transpose()?.unwrap_or_default();
                 commit.served.extend(round.last().filter(|_| step).cloned());

@@ -1,5 +1,6 @@
 //! Teams: made, connected, read, deleted.
 
+use agent_teams_plugin::domain::ids;
 use agent_teams_tests::both;
 use agent_teams_tests::double::{Effect, Method, Turn};
 use agent_teams_tests::harness::{Team, World, invalid, refused, roster};
@@ -238,6 +239,42 @@ fn words_with_a_meaning_are_no_members_names(w: World) {
         invalid(w.action("ann", "create", roster("c", &["ada", word])), "reserved_name", "members[1].name");
     }
     w.team("ann", &["leader", "m-1"]);
+}
+
+#[test]
+fn a_creation_from_before_the_reserved_words_can_be_repeated() {
+    let w = World::native();
+    let team = w.team_named("ann", "old", &["ada", "bo"]);
+    let asked = |name: &str| {
+        let mut asked = roster("old", &["ada", name]);
+        asked["name"] = json!("old");
+        asked
+    };
+    // The record of an earlier version: the second member is named as the board's lead.
+    let host = w.native_host().expect("native");
+    let (key, record) = host.store().dump().into_iter().find(|(key, _)| key.ends_with("/team")).expect("the team");
+    let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
+    let members = r#"[["ada","agent-ada"],["lead","agent-lead"]]"#;
+    record["digest"] = json!(ids::digest("create", &["old", "Find out.", members, ""]));
+    record["members"][1]["name"] = json!("lead");
+    host.store().put_raw(&key, &record.to_string());
+    let mut repeated = asked("lead");
+    repeated["request_id"] = json!("old");
+    let again = w.action("ann", "create", repeated).expect("the same team");
+    assert_eq!(again["team"]["id"], json!(team.id));
+    let mut new = asked("lead");
+    new["request_id"] = json!("another");
+    invalid(w.action("ann", "create", new), "reserved_name", "members[1].name");
+    // The word means the lead, and the member is named by its id.
+    let task = json!({"team_id": team.id, "subject": "s", "description": "d"});
+    let task = w.action("ann", "create_task", task).expect("a task")["task"].clone();
+    let give = |to: &str, revision: u64| {
+        let payload = json!({"team_id": team.id, "task_id": task["id"], "expected_revision": revision,
+            "action": "reassign", "owner": to});
+        w.action("ann", "update_task", payload).expect("reassigned")["task"]["ownerId"].clone()
+    };
+    assert_eq!(give("lead", 1), "lead");
+    assert_eq!(give(&team.members[1].id, 2), json!(team.thread(1)));
 }
 
 fn an_agents_name_is_the_hosts(w: World) {

@@ -55,7 +55,7 @@ macro_rules! contract {
 contract! {
     reads_write_nothing
     a_failed_write_is_undone_alone
-    a_write_happens_also_when_nobody_waits
+    a_write_happens_also_when_its_caller_leaves
     users_have_one_id_and_come_by_it
     tokens_are_listed_by_age_and_revoked_once
     sessions_and_links_end_by_user_and_by_time
@@ -121,7 +121,7 @@ async fn a_failed_write_is_undone_alone(tables: Subject) {
     assert_eq!(ids, ["ada", "cy"]);
 }
 
-async fn a_write_happens_also_when_nobody_waits(tables: Subject) {
+async fn a_write_happens_also_when_its_caller_leaves(tables: Subject) {
     drop(tables.queue(|rows| rows.insert_user(&user("ada"))));
     write(&tables, |rows| rows.insert_user(&user("bo"))).await;
     assert_eq!(tables.read(|rows| rows.users()).unwrap().len(), 2);
@@ -152,7 +152,7 @@ async fn tokens_are_listed_by_age_and_revoked_once(tables: Subject) {
     })
     .await;
     tables.write(|rows| rows.insert_token(&token("t1", "bo", 1))).await.unwrap_err();
-    tables.write(|rows| rows.insert_token(&token("t4", "nobody", 1))).await.unwrap_err();
+    tables.write(|rows| rows.insert_token(&token("t4", "unknown", 1))).await.unwrap_err();
     let ids = |of: Option<&str>| -> Vec<String> {
         tables.read(|rows| rows.tokens(of)).unwrap().into_iter().map(|t| t.id).collect()
     };
@@ -191,7 +191,7 @@ async fn sessions_and_links_end_by_user_and_by_time(tables: Subject) {
     })
     .await;
     tables.write(move |rows| rows.insert_session(&session("1", "bo", 1))).await.unwrap_err();
-    tables.write(move |rows| rows.insert_link(&link("9", "nobody", 1))).await.unwrap_err();
+    tables.write(move |rows| rows.insert_link(&link("9", "unknown", 1))).await.unwrap_err();
     let left = || {
         let of = |id: &str| {
             let (session, link) =

@@ -54,7 +54,7 @@ pub struct NameInUse {
     pub names: Named,
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     Agent(String),

@@ -54,7 +54,7 @@ CREATE TABLE agent_runs (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   thread INTEGER NOT NULL REFERENCES agent_threads (key),
-  -- The key that started it: one row a key, for ever.
+  -- The key that started it. A key has one row, which is never deleted.
   key TEXT NOT NULL,
   -- running, interrupted, succeeded, failed, cancelled
   status TEXT NOT NULL,

@@ -7,11 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use super::database::{Database, LastWrites};
+use super::database::{Database, temporary};
 use super::{agents, users};
 use crate::clock::Clock;
 use crate::life::Life;
-use crate::storage::tables::{Rows, TableStore, Tables, Writing};
+use crate::storage::tables::{LastWrites, NotNow, Rows, TableStore, Tables, WriteError, Writing};
 
 /// The host's tables in the database file. Cheap to clone.
 #[derive(Clone)]
@@ -51,15 +51,21 @@ fn now_ms(clock: &dyn Clock) -> i64 {
     i64::try_from(clock.now_ms()).unwrap_or(i64::MAX)
 }
 
+/// Says in the common terms what SQLite's error means.
+fn marked(error: anyhow::Error) -> anyhow::Error {
+    if temporary(&error) && !error.is::<WriteError>() { error.context(NotNow) } else { error }
+}
+
 #[async_trait]
 impl TableStore for SqliteTables {
     fn read(&self, f: &mut dyn FnMut(&dyn Rows) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        self.db.read(|conn| f(&SqliteRows { conn, now_ms: now_ms(&*self.clock) }))
+        self.db.read(|conn| f(&SqliteRows { conn, now_ms: now_ms(&*self.clock) })).map_err(marked)
     }
 
     fn queue(&self, f: Writing) -> BoxFuture<'static, anyhow::Result<()>> {
         let clock = self.clock.clone();
-        self.db.queue(move |conn| f(&SqliteRows { conn, now_ms: now_ms(&*clock) })).boxed()
+        let written = self.db.queue(move |conn| f(&SqliteRows { conn, now_ms: now_ms(&*clock) }));
+        async { written.await.map_err(marked) }.boxed()
     }
 
     async fn probe(&self) -> anyhow::Result<()> {

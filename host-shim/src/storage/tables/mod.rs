@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 
 use crate::life::Life;
 
-pub use super::sqlite::database::{LastWrites, WriteError, outcome_unknown, temporary};
+pub use super::failure::{LastWrites, NotNow, WriteError, outcome_unknown, temporary};
 pub use agents::AgentRows;
 pub use users::UserRows;
 
@@ -36,7 +36,8 @@ pub trait TableStore: Send + Sync + 'static {
     /// before. Writing is refused there. Blocks for as long as `f` does.
     ///
     /// # Errors
-    /// The error of `f` as it is, or one that [`temporary`] may know.
+    /// The error of `f`, or one of the database's own; with [`NotNow`] as its
+    /// context where the same may succeed later.
     fn read(&self, f: &mut dyn FnMut(&dyn Rows) -> anyhow::Result<()>) -> anyhow::Result<()>;
 
     /// Runs `f` in a transaction of its own, which is durable when the future
@@ -45,7 +46,7 @@ pub trait TableStore: Send + Sync + 'static {
     /// error of `f` undoes its writes alone.
     ///
     /// # Errors
-    /// The error of `f` as it is, or a [`WriteError`].
+    /// As [`Self::read`], or a [`WriteError`].
     fn queue(&self, f: Writing) -> BoxFuture<'static, anyhow::Result<()>>;
 
     /// Writes a row that means nothing: whether the store takes writes now.

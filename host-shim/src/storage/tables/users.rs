@@ -14,6 +14,13 @@ pub struct UserRow {
     pub disabled_ms: Option<i64>,
 }
 
+impl UserRow {
+    /// Whether the user may act.
+    pub fn enabled(&self) -> bool {
+        self.disabled_ms.is_none()
+    }
+}
+
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {

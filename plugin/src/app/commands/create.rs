@@ -78,6 +78,16 @@ fn reserved(name: &str) -> Option<&'static str> {
     id.then_some("this is the form of members' ids")
 }
 
+fn refuse_reserved(members: &[(String, String)]) -> Result<()> {
+    for (i, (name, _)) in members.iter().enumerate() {
+        if let Some(why) = reserved(name) {
+            let message = format!("A member cannot be named \"{name}\": {why}.");
+            return Err(Error::invalid("reserved_name", format!("members[{i}].name"), message));
+        }
+    }
+    Ok(())
+}
+
 fn check(create: &Create) -> Result<Checked> {
     let request_id = text::bounded("request_id", &create.request_id, limits::REQUEST_ID)?;
     let name = text::name("name", &create.name, limits::TEAM_NAME)?;
@@ -94,9 +104,6 @@ fn check(create: &Create) -> Result<Checked> {
     for (i, Object(member)) in create.members.iter().enumerate() {
         let field = format!("members[{i}].name");
         let name = text::name(&field, &member.name, limits::MEMBER_NAME)?;
-        if let Some(why) = reserved(&name) {
-            return Err(Error::invalid("reserved_name", field, format!("A member cannot be named \"{name}\": {why}.")));
-        }
         if members.iter().any(|(other, _)| *other == name) {
             return Err(Error::invalid("duplicate_member", field, format!("Two members are named \"{name}\".")));
         }
@@ -161,6 +168,9 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
             )
             .at("request_id"));
         }
+        // Only for a new team: an older one may have such a member, and its
+        // creation can be repeated.
+        refuse_reserved(&checked.members)?;
         let teams = db.scan_prefix(&keys::list(owner), limits::TEAMS_PER_OWNER as u32)?;
         if teams.len() >= limits::TEAMS_PER_OWNER {
             return Err(Error::limit(

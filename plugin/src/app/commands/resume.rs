@@ -219,10 +219,8 @@ fn names(wait: &Wait, id: &str) -> bool {
 
 fn not_waiting(phase: &Phase) -> Error {
     let message = match phase {
-        Phase::Answered { .. } | Phase::Resuming { .. } => {
-            "Another answer was given first. Read the job to see it go on."
-        }
-        _ => "This job does not wait for an answer. Read it to see where it stands.",
+        Phase::Answered { .. } | Phase::Resuming { .. } => "Another answer was given first. Read the job to follow it.",
+        _ => "This job does not wait for an answer. Read it to see its status.",
     };
     Error::conflict("not_waiting", message).at("job_id").with(json!({"status": phase.status()}))
 }

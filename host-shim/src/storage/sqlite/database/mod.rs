@@ -30,6 +30,7 @@ pub(super) use readers::{ReadError, Snapshot};
 pub use schema::TooNew;
 
 use crate::life::{Life, life};
+pub use crate::storage::failure::{LastWrites, WriteError, outcome_unknown};
 use crate::storage::recent::Recent;
 use readers::Readers;
 use writer::{Closure, Fate, Job, Message, Writer};
@@ -47,26 +48,6 @@ const MAX_QUEUED: usize = 4096;
 /// Bytes of a page, and of the head that a page gets in the log.
 const PAGE: u32 = 4096;
 const FRAME_HEAD: u32 = 24;
-
-/// Why a write gave no result. Found inside the [`anyhow::Error`] of
-/// [`Database::write`] by `downcast_ref`; any other error came from the
-/// caller's own function, whose writes were undone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
-    /// Nothing was written; the same write may succeed later.
-    #[error("nothing was written: {0}")]
-    NotWritten(String),
-    /// The write may or may not have happened. Only a new read tells; reads
-    /// are refused until the answer cannot change any more.
-    #[error("whether it was written is unknown: {0}")]
-    Unknown(String),
-}
-
-/// Whether this error of a write leaves open what became of it. After any other
-/// nothing was written.
-pub fn outcome_unknown(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(WriteError::Unknown(_)))
-}
 
 /// Whether this error of a read or a write says that the database cannot do it
 /// now, so that the same may succeed later. Any other says something about the
@@ -114,15 +95,6 @@ pub struct Stats {
     /// Times that the store itself refused to write: a full disk, a lock of
     /// another process, a failed sync.
     pub failures: u64,
-}
-
-/// When the store last changed the file, and when it last refused to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LastWrites {
-    /// The last that changed the file.
-    pub done: Option<Instant>,
-    /// The last that the store refused.
-    pub refused: Option<Instant>,
 }
 
 /// What the writer, the readers and the handle share.
