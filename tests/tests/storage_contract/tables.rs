@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::storage::tables::agents::{Approval, MessageRow, Role, RunStatus, StoredCall, StoredQuestion};
 use agent_teams_host::storage::tables::users::{LinkRow, SessionRow, TokenRow, UserRow};
-use agent_teams_host::storage::tables::{AgentRows, Rows};
+use agent_teams_host::storage::tables::{AgentRows, Rows, outcome_unknown, temporary};
 use agent_teams_host::storage::{MemoryTables, SqliteTables, Tables};
 use agent_teams_tests::clock::FakeClock;
 use proptest::prelude::*;
@@ -459,6 +459,24 @@ async fn a_decision_is_made_once(tables: Subject) {
     assert_eq!((decided, open()), ([true, false, false], vec!["r-1-10".into()]));
     let stored = tables.read(|rows| rows.approval("r-1-2")).unwrap().unwrap();
     assert_eq!(stored, Approval { decision: Some("yes".into()), ..approval("r-1-2", "r") });
+}
+
+#[test]
+fn a_database_that_cannot_answer_now_says_so() {
+    crate::run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::open(&folder.path().join("test.db")).unwrap();
+        let tables: Tables = SqliteTables::new(db.clone(), Arc::new(FakeClock::default())).unwrap().into();
+        let by_caller = tables.read(|_| -> anyhow::Result<()> { anyhow::bail!("by the caller") }).unwrap_err();
+        let twice = |rows: &dyn Rows| rows.insert_user(&user("ada")).and_then(|()| rows.insert_user(&user("ada")));
+        let by_data = tables.write(twice).await.unwrap_err();
+        assert!(!temporary(&by_caller) && !temporary(&by_data), "{by_caller:#}, {by_data:#}");
+        db.close();
+        let read = tables.read(|rows| rows.users()).unwrap_err();
+        let written = tables.write(|rows| rows.insert_user(&user("bo"))).await.unwrap_err();
+        assert!(temporary(&read) && temporary(&written), "{read:#}, {written:#}");
+        assert!(!outcome_unknown(&written));
+    });
 }
 
 /// One call of a random transaction: which, and small numbers for its arguments.
