@@ -146,6 +146,10 @@ pub enum Cancellation {
 pub trait Runs {
     /// Enters this capability into the host's table for an owner's team.
     fn bind(&self, owner: &str, team: &str) -> Result<(), NotOwner>;
+    /// The names of the agents that this user may use.
+    fn agents(&self) -> Result<Vec<String>, RunError> {
+        Err(RunError::Unsupported("this host does not list its agents".into()))
+    }
     /// `group`: the team.
     fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Result<(), RunError>;
     fn start(&self, thread: &str, input: &Input, key: &str) -> Result<Run, RunError>;

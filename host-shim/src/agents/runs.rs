@@ -339,6 +339,13 @@ pub enum Cancellation {
 /// ```
 #[async_trait]
 pub trait AgentRuns: Send + Sync + 'static {
+    /// The names of the agents with which this user may create conversations,
+    /// as `create_thread` takes them. Optional: without it, `create_thread` alone
+    /// decides.
+    async fn agents(&self) -> Result<Vec<String>, RunError> {
+        Err(unsupported("agents"))
+    }
+
     /// Creates the conversation `id`, bound to `agent`, or leaves an existing
     /// one with the same agent as it is. `group` names what belongs together
     /// (the team). `rejected`: no such agent (any more), or `id` is bound to

@@ -42,6 +42,11 @@ const WORKER_GRACE: Duration = Duration::from_secs(12);
 /// How long it waits for agents, before and after waiting calls are answered.
 const AGENTS_GRACE: Duration = Duration::from_secs(10);
 
+/// How long it waits for calls of the component that are under way.
+const CALLS_GRACE: Duration = Duration::from_secs(30);
+/// How long it waits for the database to empty its log.
+const CLOSE_GRACE: Duration = Duration::from_secs(60);
+
 /// What a process is started with.
 pub struct Setup {
     /// The data folder; made if it is missing.
@@ -219,7 +224,9 @@ impl App {
         let agents_stopped = agents.shutdown();
         tokio::pin!(agents_stopped);
         let early = tokio::time::timeout(AGENTS_GRACE, &mut agents_stopped).await.is_ok();
-        plugin.shutdown().await;
+        if tokio::time::timeout(CALLS_GRACE, plugin.shutdown()).await.is_err() {
+            tracing::warn!("some calls of the component did not end in time; they end with the process");
+        }
         if !early {
             let _ = tokio::time::timeout(AGENTS_GRACE, agents_stopped).await;
         }
@@ -278,7 +285,10 @@ async fn check_names(config: &Config, plugin: &Plugin, users: &Users) -> Result<
 
 /// Closing empties the log into the file, which may take a while.
 async fn close(db: Database) {
-    let _ = tokio::task::spawn_blocking(move || db.close()).await;
+    let closed = tokio::task::spawn_blocking(move || db.close());
+    if tokio::time::timeout(CLOSE_GRACE, closed).await.is_err() {
+        tracing::warn!("the database did not close in time; the next start repairs it");
+    }
 }
 
 /// Listens where the configuration says; with `any_port`, at a free port

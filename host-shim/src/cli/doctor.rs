@@ -17,18 +17,21 @@ use crate::agents::names::Known;
 use crate::app;
 use crate::config::{Config, DATABASE_NAME, SAMPLE, prepare_data_folder};
 use crate::engine::{CONTRACT, Parts, Plugin, Signals, SystemClock};
-use crate::storage::database::{Database, InUse};
+use crate::storage::database::{Database, InUse, check_file};
 use crate::storage::{MemoryStore, SqliteTables};
 use crate::users::Users;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 0: everything is fine. 1: at least one check failed; each says what to do.\n\nExamples:\n  agent-teams doctor\n  agent-teams doctor --models\n  agent-teams doctor --sample > agent-teams.toml"
+    after_help = "Exit code 0: everything is fine. 1: at least one check failed; each says what to do.\n\nExamples:\n  agent-teams doctor\n  agent-teams doctor --models\n  agent-teams doctor --deep\n  agent-teams doctor --sample > agent-teams.toml"
 )]
 pub struct Doctor {
     /// Also ask each configured model for a word; this may cost a little.
     #[arg(long)]
     models: bool,
+    /// Also read every page and index of the database; this may take minutes.
+    #[arg(long)]
+    deep: bool,
     /// Print a commented configuration to begin with, and check nothing.
     #[arg(long)]
     sample: bool,
@@ -68,6 +71,9 @@ pub async fn run(place: &Place, args: Doctor, output: &Output) -> Result<Exit, F
     findings.note("data folder", data_folder(place));
     let config = findings.note("configuration", configuration(place));
     let database = findings.note("database", database(place).await).unwrap_or(Found::Unusable);
+    if args.deep {
+        findings.note("database pages", deep(place).await);
+    }
     match (&config, &database) {
         (_, Found::Served) => drop(findings.note("server", server(place).await)),
         (Some(config), _) => drop(findings.note("port", port(config))),
@@ -152,6 +158,20 @@ async fn database(place: &Place) -> Result<(Found, String), String> {
     };
     db.close();
     Ok((Found::Users(users?), "can be opened".into()))
+}
+
+/// Reads the whole database file, whether a server has it open or not.
+async fn deep(place: &Place) -> Result<((), String), String> {
+    let file = place.data.join(DATABASE_NAME);
+    let checked = tokio::task::spawn_blocking(move || check_file(&file)).await.map_err(|e| e.to_string())?;
+    let faults = checked.map_err(|e| format!("{e:#}; restore a backup"))?;
+    match faults.first() {
+        None => Ok(((), "all pages and indexes are sound".into())),
+        Some(first) => Err(format!(
+            "{} faults, the first: {first}; stop the server, keep a copy of the file, and restore a backup",
+            faults.len()
+        )),
+    }
 }
 
 fn port(config: &Config) -> Result<((), String), String> {

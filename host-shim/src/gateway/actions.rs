@@ -54,7 +54,7 @@ pub(super) async fn call(
             && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
     let action = action.ok().map(|Path(name)| name).filter(|name| named(name)).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "unknown_action", "There is no such action; list them with GET.")
+        Problem::new(StatusCode::NOT_FOUND, "action_not_found", "There is no such action; list them with GET.")
     })?;
     let payload = body.text(if action.starts_with(IMPORTS) { MAX_IMPORT } else { MAX_BODY }).await?;
     let team = app.parts.team.clone();
@@ -104,7 +104,13 @@ pub(super) async fn agents(State(app): State<App>, caller: SignedIn) -> Json<Val
     Json(json!({ "agents": app.parts.agents.catalogue(caller.user()) }))
 }
 
-/// `GET /healthz`: that the server can do its work. For anyone who reaches it,
+/// `GET /livez`: that the process answers. It asks nothing of the store, so that
+/// a full disk is no reason to start the process again.
+pub(super) async fn alive() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// `GET /readyz`, and `/healthz`: that the server can do its work. For anyone who reaches it,
 /// so it tells no more than what is wrong.
 pub(super) async fn health(State(app): State<App>) -> Response {
     match app.parts.health.check().await {

@@ -42,6 +42,7 @@ impl FromRequest<App> for Unread {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         check_type(request.headers())?;
+        check_encoding(request.headers())?;
         Ok(Self { body: request.into_body(), time: app.limits.body_time })
     }
 }
@@ -85,6 +86,19 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "json_required",
         "Send a JSON object with `Content-Type: application/json`.",
+    ))
+}
+
+/// Bodies are sent as they are.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let plain = |value: &axum::http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "encoding_unsupported",
+        "The body is compressed; send it without a Content-Encoding.",
     ))
 }
 
@@ -191,6 +205,14 @@ impl Reader<'_> {
             None if has_unpaired_surrogate(text) => {
                 let detail = "Text holds an unpaired surrogate escape, which is not a character; send valid Unicode.";
                 Problem::invalid("invalid_unicode", detail, field)
+            }
+            // The reader's own words; they are no part of its interface, and a test
+            // sees when they change.
+            None if error.to_string().starts_with("recursion limit exceeded") => {
+                Problem::invalid("too_deep", "The body is nested too deep; at most 127 levels are read.", field)
+            }
+            None if error.to_string().starts_with("number out of range") => {
+                Problem::invalid("number_too_large", "A number is larger than JSON readers can hold; send less.", field)
             }
             None => {
                 let detail = format!("The body is not valid JSON (line {}, column {}).", error.line(), error.column());
@@ -348,11 +370,12 @@ mod tests {
         assert_eq!(refused("[]").0, "object_required");
         assert_eq!(refused("\"x\"").0, "object_required");
         for text in
-            ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":1e999}", "{\"a\":\"\n\"}"]
+            ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":\"\n\"}"]
         {
             assert_eq!(refused(text).0, "invalid_json", "{text}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
-        assert_eq!(refused(&deep).0, "invalid_json");
+        assert_eq!(refused(&deep).0, "too_deep");
+        assert_eq!(refused("{\"a\":[1e999]}"), ("number_too_large".into(), Some("a[0]".into())));
     }
 }

@@ -148,6 +148,8 @@ fn router(
         .route("/api/operator/settle", post(operator::settle))
         .route("/sign-in", get(auth::page))
         .route("/sign-in/{file}", get(auth::page_file))
+        .route("/livez", get(actions::alive))
+        .route("/readyz", get(actions::health))
         .route("/healthz", get(actions::health))
         .route("/", get(assets::home))
         .fallback(problem::no_such_route)

@@ -290,13 +290,14 @@ impl operator::Guest for Plugin {
 
 impl lifecycle::Guest for Plugin {
     fn info() -> lifecycle::Component {
-        let slots = app::settings::settings(&Imports).map_or(limits::SLOTS, |s| s.slots);
+        let settings = app::settings::settings(&Imports);
+        let (slots, tasks) = settings.map_or((limits::SLOTS, limits::BOARD_TASKS), |s| (s.slots, s.board_tasks));
         lifecycle::Component {
             name: "community.agent-teams".to_string(),
             version: env!("CARGO_PKG_VERSION").to_string(),
             contract: "agent-teams:plugin@0.2.0-draft".to_string(),
             store_format: STORE_FORMAT,
-            limits: serde_json::to_string(&limits::report(slots)).unwrap_or_default(),
+            limits: serde_json::to_string(&limits::report(slots, tasks)).unwrap_or_default(),
         }
     }
 

@@ -121,6 +121,10 @@ impl<R: core::borrow::Borrow<agent_runs::Runs>> Runs for Capability<R> {
         connections::bind(owner, team, self.0.borrow()).map_err(|_| NotOwner)
     }
 
+    fn agents(&self) -> Result<Vec<String>, RunError> {
+        self.0.borrow().agents().map_err(run_error)
+    }
+
     fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Result<(), RunError> {
         self.0.borrow().create_thread(id, agent, title, group).map_err(run_error)
     }

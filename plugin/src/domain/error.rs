@@ -34,6 +34,8 @@ pub enum Cause {
     /// One of the team's locks is held.
     TeamBusy,
     NoTeam,
+    /// A record, a transaction or a scan exceeds the store's bound.
+    TooLarge,
 }
 
 impl Cause {
@@ -45,6 +47,7 @@ impl Cause {
             Self::Contended => "store_contended",
             Self::TeamBusy => "team_busy",
             Self::NoTeam => "team_not_found",
+            Self::TooLarge => "record_too_large",
         }
     }
 }

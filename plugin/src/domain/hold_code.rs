@@ -35,6 +35,17 @@ pub enum HoldCode {
     AnswerRefused,
 }
 
+/// Codes of a host that cannot be reached for a while, whatever it says each
+/// time.
+const UNREACHED: [HoldCode; 3] = [HoldCode::HostTimeout, HoldCode::HostUnclear, HoldCode::HostUnavailable];
+
+/// Whether two stored codes are one kind of refusal, so that the pause grows from
+/// one to the next.
+pub fn one_kind(a: &str, b: &str) -> bool {
+    let unreached = |code: &str| UNREACHED.iter().any(|known| known.as_str() == code);
+    a == b || (unreached(a) && unreached(b))
+}
+
 impl HoldCode {
     /// The stored word.
     pub fn as_str(self) -> &'static str {

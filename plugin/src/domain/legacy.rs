@@ -188,13 +188,13 @@ pub fn read(document: &Value) -> Result<Imported> {
     let mut seen = BTreeSet::new();
     for (i, member) in parsed.members.iter().enumerate() {
         check_id(&format!("team.members[{i}].id"), &member.id)?;
-        check_thread(&format!("team.members[{i}].thread_id"), &member.thread_id)?;
+        check_host_id(&format!("team.members[{i}].thread_id"), &member.thread_id)?;
         if !seen.insert(member.id.clone()) || !seen.insert(member.thread_id.clone()) {
             return Err(damaged(format!("team.members[{i}]"), "Two members share an id or a conversation."));
         }
         members.push(Member {
             name: clean_name(&format!("team.members[{i}].name"), &member.name, limits::MEMBER_NAME, &mut warnings)?,
-            agent: clean_name(&format!("team.members[{i}].agent"), &member.agent, limits::AGENT_NAME, &mut warnings)?,
+            agent: agent_name(&format!("team.members[{i}].agent"), &member.agent, &mut warnings)?,
             ..member.clone()
         });
     }
@@ -217,11 +217,11 @@ fn check_id(field: &str, id: &str) -> Result<()> {
     if text::is_id(id) { Ok(()) } else { Err(damaged(field, "This is no id of at most 64 plain characters.")) }
 }
 
-fn check_thread(field: &str, thread: &str) -> Result<()> {
-    if !thread.is_empty() && thread.len() <= limits::THREAD_BYTES {
+fn check_host_id(field: &str, id: &str) -> Result<()> {
+    if !id.is_empty() && id.len() <= limits::THREAD_BYTES {
         return Ok(());
     }
-    Err(damaged(field, format!("A conversation's id has 1 to {} bytes.", limits::THREAD_BYTES)))
+    Err(damaged(field, format!("An id of a conversation, a run or a message has 1 to {} bytes.", limits::THREAD_BYTES)))
 }
 
 fn check_text(field: &str, given: &str) -> Result<()> {
@@ -247,6 +247,12 @@ fn clean_name(field: &str, given: &str, bound: limits::Bound, warnings: &mut Vec
         .map_err(|_| damaged(field, "Nothing of this name can be kept."))?;
     warnings.push(format!("{field} was changed: it was too long or had characters that a name must not have."));
     Ok(name)
+}
+
+/// An agent's name is its host's: it is kept as it is where it can be one.
+fn agent_name(field: &str, given: &str, warnings: &mut Vec<String>) -> Result<String> {
+    text::agent_name(field, given, limits::AGENT_NAME)
+        .or_else(|_| clean_name(field, given, limits::AGENT_NAME, warnings))
 }
 
 /// The whole document, without what is not imported. Keys are in order, so
@@ -290,8 +296,17 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
     let mut out = Vec::with_capacity(document.jobs.len());
     for (i, raw) in document.jobs.iter().enumerate() {
         let at = |name: &str| format!("team.jobs[{i}].{name}");
-        check_thread(&at("thread_id"), &raw.thread_id)?;
+        check_host_id(&at("thread_id"), &raw.thread_id)?;
         check_text(&at("text"), &raw.text)?;
+        for (name, id) in [
+            ("run_id", &raw.run_id),
+            ("initial_run_id", &raw.initial_run_id),
+            ("result_run_id", &raw.result_run_id),
+            ("result_message_id", &raw.result_message_id),
+            ("source", &raw.source),
+        ] {
+            id.iter().try_for_each(|id| check_host_id(&at(name), id))?;
+        }
         let parent = parents[i];
         if given[i].is_some() && parent.is_none() {
             warnings.push(format!("Job {}: it descends from itself; its parent is left out.", raw.id));
@@ -309,6 +324,7 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
             return Err(damaged(at("parent_id"), "An unfinished receipt names no request of this team."));
         }
         let input = input(raw);
+        input.iter().try_for_each(|input| check_text(&at("input"), &input.text))?;
         if matches!(phase, Phase::Starting) && input.is_none() {
             return Err(damaged(at("input"), "The frozen input of this job cannot be read."));
         }

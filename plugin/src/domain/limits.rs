@@ -46,6 +46,9 @@ pub const IMPORTED_ANSWER_BYTES: usize = 8_000;
 /// Any other text imported from an earlier plugin.
 pub const IMPORTED_TEXT_BYTES: usize = 65_536;
 
+/// Blockers and write scopes of all task records of an imported log together.
+pub const IMPORTED_EDGE_BYTES: u64 = 8 * 1024 * 1024;
+
 pub const MEMBERS_MIN: usize = 2;
 pub const MEMBERS_MAX: usize = 8;
 pub const TEAMS_PER_OWNER: usize = 20;
@@ -132,6 +135,9 @@ pub const LOCK_MS: u32 = 10_000;
 /// How often a command decides again after a commit conflict.
 pub const COMMIT_TRIES: u32 = 16;
 
+/// Commits of one look at what deleted teams have left behind.
+pub const PURGE_COMMITS: u32 = 32;
+
 /// Growing pauses after a temporary refusal.
 pub const PAUSE_FIRST_MS: u64 = 1_000;
 pub const PAUSE_MAX_MS: u64 = 60_000;
@@ -143,8 +149,8 @@ pub const FAILURES_TO_GIVE_UP: u32 = 6;
 /// Attempts to deliver a receipt into a conversation that is denied or gone.
 pub const RECEIPT_TRIES: u32 = 5;
 
-/// The bounds as `info` reports them.
-pub fn report(slots: u32) -> Value {
+/// The bounds as `info` reports them, with those that the deployment set.
+pub fn report(slots: u32, board_tasks: u64) -> Value {
     let text = |b: Bound| json!({"characters": b.chars, "bytes": b.bytes});
     json!({
         "team_name": text(TEAM_NAME), "goal": text(GOAL), "member_name": text(MEMBER_NAME),
@@ -159,7 +165,7 @@ pub fn report(slots: u32) -> Value {
         "state": {"entries": STATE_ENTRIES, "bytes": STATE_BYTES, "title": text(STATE_TITLE), "content": text(STATE_CONTENT)},
         "feed": {"default": FEED_DEFAULT, "max": FEED_MAX}, "slots": slots,
         "board": {
-            "tasks": BOARD_TASKS, "subject_utf16": super::board::SUBJECT, "description_utf16": super::board::DESCRIPTION,
+            "tasks": board_tasks, "subject_utf16": super::board::SUBJECT, "description_utf16": super::board::DESCRIPTION,
             "blockers": BOARD_BLOCKERS, "scopes": BOARD_SCOPES, "scope_bytes": BOARD_SCOPE_BYTES, "events": BOARD_EVENTS,
             "import_bytes": IMPORT_BYTES, "page": {"default": TASKS_DEFAULT, "max": TASKS_MAX},
             "wait_ms": {"default": WAIT_DEFAULT_MS, "min": WAIT_MIN_MS, "max": WAIT_MAX_MS},

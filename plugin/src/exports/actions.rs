@@ -24,6 +24,7 @@ macro_rules! actions {
         /// Calls an action; the reply is compact JSON, or a wait.
         pub fn call(ctx: Ctx, action: &str, payload: &str) -> Result<Outcome> {
             check_caller(ctx.caller)?;
+            check_owner(ctx)?;
             let reply: Reply = match action {
                 $($name => $command(ctx, &parse::<$type>(payload)?)?.into(),)*
                 _ => return Err(unknown()),
@@ -58,6 +59,14 @@ actions! {
 /// Whether an action needs the caller's capability.
 pub fn needs_runs(action: &str) -> bool {
     matches!(action, "create" | "connect" | "send" | "resume")
+}
+
+/// Actions are the owner's. A call from a conversation is an agent's: it has tools.
+fn check_owner(ctx: Ctx) -> Result<()> {
+    match ctx.caller.thread {
+        None => Ok(()),
+        Some(_) => Err(Error::denied("not_the_owner", "Actions are the owner's; an agent calls tools.")),
+    }
 }
 
 fn unknown() -> Error {

@@ -65,6 +65,23 @@ pub struct Import {
     /// The lead continues from the last valid state.
     #[serde(default)]
     pub accepted: bool,
+    /// Bytes of blockers and write scopes in the tasks taken: the rules read
+    /// those of all tasks at once.
+    #[serde(default)]
+    pub edge_bytes: u64,
+}
+
+impl Import {
+    /// Records taken.
+    pub fn taken(&self) -> u32 {
+        self.tasks + self.members + self.messages + self.deliveries
+    }
+
+    /// Whether its failure is still shown beside the tasks: until it is accepted,
+    /// and where nothing was taken, until the board is used.
+    pub fn shows_failure(&self, board: &BoardHead) -> bool {
+        !self.accepted && (self.taken() > 0 || board.events == 0)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

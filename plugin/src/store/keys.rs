@@ -10,6 +10,7 @@
 //! list/OWNER/CREATED-TEAM          an owner's teams
 //! ran/OWNER/THREAD/RUN             the job (team and number) that this run executes
 //! outlived/OWNER/THREAD/TEAM-N     a job that was settled while its run may live
+//! gone/OWNER/TEAM                  a deleted team of which records are left
 //! team/OWNER/TEAM/team             roster and goal (written once)
 //! team/OWNER/TEAM/head             revision, counters, connection
 //! team/OWNER/TEAM/id/JOBID         job id → number
@@ -20,6 +21,7 @@
 //! team/OWNER/TEAM/board …          the task board: see `store::board`
 //! team/OWNER/TEAM/note/THREAD/N    a notice for the next turn of a conversation
 //! team/OWNER/TEAM/call/THREAD/RUN/CALL   reply to a tool call, for its repetition
+//! team/OWNER/TEAM/call-run/THREAD  the run whose replies alone are left there
 //! ```
 
 use alloc::format;
@@ -131,6 +133,21 @@ pub fn listed_team(key: &str) -> Option<&str> {
     key.rsplit('/').next()?.split_once('-').map(|(_, team)| team)
 }
 
+/// The deleted teams of which something is left.
+pub fn gone() -> &'static str {
+    "gone/"
+}
+
+pub fn gone_team(owner: &str, team: &str) -> String {
+    format!("gone/{}/{}", part(owner), part(team))
+}
+
+/// The owner and the team of such a key.
+pub fn gone_names(key: &str) -> Option<(String, String)> {
+    let (owner, team) = key.strip_prefix(gone())?.split_once('/')?;
+    Some((unpart(owner), unpart(team)))
+}
+
 /// The keys of one team.
 #[derive(Clone, Debug)]
 pub struct TeamKeys {
@@ -208,6 +225,10 @@ impl TeamKeys {
 
     pub fn notice(&self, thread: &str, n: u32) -> String {
         self.key(&format!("note/{}/{n:04}", part(thread)))
+    }
+
+    pub fn newest_run(&self, thread: &str) -> String {
+        self.key(&format!("call-run/{}", part(thread)))
     }
 
     pub fn calls(&self, thread: &str) -> String {

@@ -92,7 +92,7 @@ pub fn store_error(error: StoreError) -> Error {
         StoreError::Expired => {
             Error::unavailable(Cause::Expired.code(), "The store gave up this read; nothing happened. Try again.")
         }
-        StoreError::TooLarge(what) => Error::limit("record_too_large", format!("Nothing was stored: {what}.")),
+        StoreError::TooLarge(what) => Error::limit(Cause::TooLarge.code(), format!("Nothing was stored: {what}.")),
         StoreError::Unavailable(why) => {
             Error::unavailable("store_unavailable", format!("The store cannot answer now; nothing happened: {why}."))
         }

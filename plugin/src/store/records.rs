@@ -1,12 +1,14 @@
-//! The stored records. Each carries the version of its format; a record of
-//! another version does not parse, and `lifecycle.open` has migrated all of
-//! them before anything else reads one.
+//! The stored records. Those that hold what people and members wrote carry the
+//! version of their format, and one of another version does not parse; entries of
+//! indexes have the store's. `lifecycle.init` makes a store ready before anything
+//! else reads a record.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::domain::hold_code::one_kind;
 use crate::domain::job::{Answer, Failure, Hold, JobKind, Phase, Source};
 use crate::domain::state::Entry;
 
@@ -297,7 +299,7 @@ impl Job {
 
     /// Which refusal of this kind in a row the next one is, from 1.
     pub fn tries(&self, code: &str) -> u32 {
-        self.hold.as_ref().filter(|h| h.code == code).map_or(0, |h| h.tries).saturating_add(1)
+        self.hold.as_ref().filter(|h| one_kind(&h.code, code)).map_or(0, |h| h.tries).saturating_add(1)
     }
 }
 

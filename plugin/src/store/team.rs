@@ -198,10 +198,24 @@ impl<'a, 'h> TeamTx<'a, 'h> {
         Ok(())
     }
 
+    /// Makes a job due at a set time; nothing else of it changes.
+    pub fn look_again(&self, job: &Job, at: u64) -> Result<()> {
+        let key = keys::work_entry(self.owner, &job.thread, job.seq);
+        match readable(self.db.get::<Work>(&key))?.flatten() {
+            Some(work) => self.db.put(&key, &Work { next_at: at, ..work }),
+            None => Ok(()),
+        }
+    }
+
+    /// When a job is due for a look; 0 without a set time.
+    pub fn due(&self, job: &Job) -> Result<u64> {
+        let work = readable(self.db.get::<Work>(&keys::work_entry(self.owner, &job.thread, job.seq)))?;
+        Ok(work.flatten().map_or(0, |w| w.next_at))
+    }
+
     /// Whether a job is due for a look at a set time.
     pub fn has_due_time(&self, job: &Job) -> Result<bool> {
-        let work = readable(self.db.get::<Work>(&keys::work_entry(self.owner, &job.thread, job.seq)))?;
-        Ok(work.flatten().is_some_and(|w| w.next_at > 0))
+        Ok(self.due(job)? > 0)
     }
 
     /// Adds a line to the shared record and drops what exceeds its bound.

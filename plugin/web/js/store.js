@@ -243,7 +243,7 @@ export function takeJob(view, job) {
   update();
 }
 
-const missing = (error) => error.code === 'action_not_found' || error.code === 'unknown_action';
+const missing = (error) => error.code === 'action_not_found';
 
 /** Reads public state and board if they are shown and may have changed. */
 export async function refreshParts(view) {

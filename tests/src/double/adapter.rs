@@ -67,6 +67,10 @@ impl DoubleRuns {
 
 #[async_trait]
 impl host::AgentRuns for DoubleRuns {
+    async fn agents(&self) -> Result<Vec<String>, host::RunError> {
+        self.double.listed().map_err(error)
+    }
+
     async fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), host::RunError> {
         let call = self.begin(Method::CreateThread, id).input(agent.into());
         self.call(call, |inner| rules::create_thread(inner, &self.owner, id, agent)).await

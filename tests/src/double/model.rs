@@ -106,6 +106,8 @@ pub(crate) struct Inner {
     pub(super) faults: Vec<Fault>,
     pub(super) revoked: BTreeSet<String>,
     pub(super) gone_agents: BTreeSet<String>,
+    /// The agents that the host lists. Absent: it does not list them.
+    pub(super) listed: Option<Vec<String>>,
     pub(super) hold: bool,
     pub(super) rewrite: bool,
     pub(super) stamp: bool,
@@ -139,6 +141,7 @@ impl Default for Inner {
             faults: Vec::new(),
             revoked: BTreeSet::new(),
             gone_agents: BTreeSet::new(),
+            listed: None,
             hold: false,
             rewrite: false,
             stamp: false,

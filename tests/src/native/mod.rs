@@ -187,6 +187,10 @@ impl Runs for NativeRuns {
         Ok(())
     }
 
+    fn agents(&self) -> Result<Vec<String>, RunError> {
+        self.double.listed()
+    }
+
     fn create_thread(&self, id: &str, agent: &str, _title: &str, _group: &str) -> Result<(), RunError> {
         let call = self.begin(Method::CreateThread, id).input(agent.into());
         self.double.blocking(&self.owner, call, |inner| rules::create_thread(inner, &self.owner, id, agent))

@@ -11,6 +11,8 @@ both! {
     parts_follow_each_other_and_may_be_repeated,
     an_unfinished_import_is_settled_by_the_lead,
     only_an_empty_board_takes_a_history,
+    a_wrong_log_leaves_the_board_unused,
+    a_log_whose_tasks_hold_too_much_is_refused,
     a_log_without_a_header_needs_its_teams_id,
     a_part_is_bounded,
     a_real_log_of_the_first_version,
@@ -71,6 +73,48 @@ fn only_an_empty_board_takes_a_history(world: World) {
     refused(send(&used, 0, true, &lines), "TEAM_BOARD_NOT_EMPTY");
     used.must(Lead, &id, "delete");
     refused(send(&used, 0, true, &lines), "TEAM_BOARD_NOT_EMPTY");
+}
+
+fn a_wrong_log_leaves_the_board_unused(world: World) {
+    let board = Board::new(&world);
+    let lines = log(&[task("task-1", 1, json!({}))]);
+    let reply = send(&board, 0, true, "hello\n").expect("a report");
+    assert_eq!((&reply["import"]["failure"]["line"], &reply["tasks"]), (&json!(1), &json!(0)));
+    let tasks = world.action("ann", "tasks", json!({"team_id": board.team.id})).expect("reads");
+    assert_eq!(tasks["board"]["failure"]["line"], json!(1), "what was wrong is told");
+    let both = Board { team: world.team_named("ann", "both", &["a", "b"]), world: &world };
+    send(&both, 0, true, "hello\n").expect("a report");
+    both.add(&[], &[]);
+    let tasks = world.action("ann", "tasks", json!({"team_id": both.team.id})).expect("reads");
+    assert_eq!(tasks["board"]["failure"], json!(null), "until the board is used");
+    send(&board, 0, true, &lines).expect("the right log");
+    assert_eq!(board.ids(), ["task-1"]);
+    // Also where it came in parts, and the last never did.
+    let other = Board { team: world.team_named("ann", "other", &["a", "b"]), world: &world };
+    send(&other, 0, false, "hello\n").expect("a report");
+    send(&other, 0, true, &lines).expect("the right log");
+    let used = Board { team: world.team_named("ann", "used", &["a", "b"]), world: &world };
+    used.add(&[], &[]);
+    refused(send(&used, 0, true, "hello\n"), "TEAM_BOARD_NOT_EMPTY");
+}
+
+/// The rules read blockers and scopes of all tasks at once.
+fn a_log_whose_tasks_hold_too_much_is_refused(world: World) {
+    let board = Board::new(&world);
+    let record = |n: u32| {
+        let scopes: Vec<String> = (0..800).map(|s| format!("{n}/{s}/{}", "x".repeat(240))).collect();
+        task(&format!("task-{n}"), 1, json!({"status": "in_progress", "writeScopes": scopes}))
+    };
+    let mut failure = json!(null);
+    for part in 0..16 {
+        let lines = log(&(1..=4).map(|n| record(part * 4 + n)).collect::<Vec<_>>());
+        failure = send(&board, part, part == 15, &lines).expect("a report")["import"]["failure"].clone();
+    }
+    assert!(failure["message"].as_str().is_some_and(|why| why.contains("8388608 bytes")), "{failure}");
+    // What was taken can be read and repaired.
+    world.action("ann", "import_tasks", json!({"team_id": board.team.id, "accept": true})).expect("accepted");
+    assert!(board.ids().len() > 30);
+    board.must(Lead, "task-1", "delete");
 }
 
 fn a_log_without_a_header_needs_its_teams_id(world: World) {

@@ -109,6 +109,14 @@ async fn bodies_are_objects_of_bounded_size_and_valid_unicode() {
         assert_eq!(answer.refusal(), (400, code.into()), "{text}");
         assert_eq!(answer.json().get("field").and_then(Value::as_str), field, "{text}");
     }
+    for (text, code) in [
+        (format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200)), "too_deep"),
+        ("{\"a\":1e400}".into(), "number_too_large"),
+    ] {
+        assert_eq!(send(&text).await.refusal(), (400, code.into()));
+    }
+    let gzip = s.action("x").bearer(&token).header("content-encoding", "gzip").json(&json!({}));
+    assert_eq!(gzip.send().await.refusal(), (415, "encoding_unsupported".into()));
     let bytes = s.action("x").bearer(&token).header("content-type", "application/json").body(b"{\"a\":\"\xff\"}");
     assert_eq!(bytes.send().await.refusal(), (400, "invalid_unicode".into()));
     assert_eq!(s.team.calls().len(), calls, "nothing of it reached the component");
@@ -125,7 +133,7 @@ async fn unknown_routes_and_wrong_methods_are_typed() {
     }
     for action in ["Create", "a-b", "..%2fx", "a%00", "%ff", &"a".repeat(65)] {
         let answer = s.action(action).bearer(&token).json(&json!({})).send().await;
-        assert_eq!(answer.refusal(), (404, "unknown_action".into()), "{action}");
+        assert_eq!(answer.refusal(), (404, "action_not_found".into()), "{action}");
     }
     for (method, path, allow) in [
         ("GET", "/api/plugins/community.agent-teams/actions/list", "POST"),

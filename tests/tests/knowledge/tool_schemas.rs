@@ -63,7 +63,7 @@ fn a_choice_names_its_values_in_the_schema_and_in_the_refusal() {
 
 #[test]
 fn the_bounds_are_reported() {
-    let report = limits::report(limits::SLOTS);
+    let report = limits::report(limits::SLOTS, limits::BOARD_TASKS);
     assert_eq!(report["state"]["entries"], 20);
     assert_eq!(report["state"]["bytes"], 16_000);
     assert_eq!(report["state"]["title"], json!({"characters": 80, "bytes": 160}));

@@ -6,6 +6,7 @@ mod bounds;
 mod calls;
 mod cancel;
 mod damage;
+mod deleted;
 mod ends;
 mod faults;
 mod isolation;

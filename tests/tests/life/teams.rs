@@ -19,6 +19,9 @@ both!(
     words_with_a_meaning_are_no_members_names,
     an_agents_name_is_the_hosts,
     an_id_that_cannot_be_one_is_not_found_and_not_busy,
+    agents_that_do_not_exist_are_refused_with_those_that_do,
+    a_connection_that_works_outlives_an_answer_that_did_not_come,
+    a_call_from_a_conversation_is_no_action,
     sec_5_the_same_names_of_two_owners_do_not_meet,
     fault_19_unchanged_is_short,
     rst_5_the_same_members_after_a_restart,
@@ -29,6 +32,8 @@ both!(
     a_team_made_again_never_meets_its_old_runs,
     a_team_has_two_to_eight_members,
     a_mention_reconnects_its_team,
+    a_mention_that_is_told_again_reconnects_its_team,
+    a_member_is_found_by_its_label_first,
     a_mention_is_all_or_nothing,
     fault_17_an_over_long_mention_is_refused_before_anything,
     inst_7_a_newer_store_is_refused_by_naming_both_formats,
@@ -132,7 +137,6 @@ fn lifecycle_12_connecting_twice_is_harmless(w: World) {
     // A conversation that the host has lost is made again, under its id.
     w.double.fault(Method::CreateThread, Some(team.thread(1)), 1, Effect::timed_out());
     refused(w.connect(&team), "host_timeout");
-    assert!(!w.connected(&team));
     w.connect(&team).expect("connected");
     assert_eq!(w.view(&team)["team"]["members"], before["team"]["members"]);
 }
@@ -468,4 +472,76 @@ fn inst_7_a_newer_store_is_refused_by_naming_both_formats(w: World) {
     host.store().put_raw("meta", r#"{"format":1}"#);
     w.open().expect("format 1 is read");
     w.open().expect("harmless when repeated");
+}
+
+fn agents_that_do_not_exist_are_refused_with_those_that_do(w: World) {
+    w.double.list_agents(&["agent-ada", "agent-cy"]);
+    let refusal = invalid(w.action("ann", "create", roster("c", &["ada", "bo"])), "agent_not_found", "members[1].agent");
+    assert!(refusal.message.contains("\"agent-bo\"") && refusal.message.contains("\"agent-cy\""), "{refusal:?}");
+    assert_eq!(w.action("ann", "list", json!({})).expect("lists")["teams"], json!([]), "nothing was stored");
+    w.double.list_agents(&["agent-ada", "agent-bo"]);
+    let made = w.action("ann", "create", roster("c", &["ada", "bo"])).expect("the same request");
+    assert_eq!(made["team"]["connected"], json!(true));
+    // A team that exists is answered also when an agent has gone since.
+    w.double.list_agents(&["agent-ada"]);
+    w.action("ann", "create", roster("c", &["ada", "bo"])).expect("as it is");
+}
+
+fn a_connection_that_works_outlives_an_answer_that_did_not_come(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.hold(true);
+    let job = w.send(&team, 0, "r");
+    w.work();
+    for effect in [Effect::timed_out(), Effect::unavailable(), Effect::other()] {
+        w.double.fault(Method::CreateThread, None, 1, effect);
+        let before = w.view(&team)["team"]["revision"].clone();
+        let refusal = w.connect(&team).expect_err("the host did not answer");
+        assert!(["host_timeout", "host_unavailable", "host_unclear"].contains(&&*refusal.code), "{refusal:?}");
+        assert!(w.connected(&team));
+        assert_eq!(w.view(&team)["team"]["revision"], before, "nothing was stored");
+    }
+    w.double.release_all();
+    w.work();
+    assert_eq!(w.status(&team, &job), "completed");
+    w.double.revoke("ann");
+    refused(w.connect(&team), "denied");
+    assert!(!w.connected(&team));
+}
+
+/// An agent that reaches an action is not taken for the owner.
+fn a_call_from_a_conversation_is_no_action(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    let payload = json!({"team_id": team.id}).to_string();
+    let answer = w.action_text(&w.caller(&team, 0), true, "delete", &payload);
+    assert_eq!(answer.expect_err("refused").code, "not_the_owner");
+    assert!(w.connected(&team));
+}
+
+fn a_mention_that_is_told_again_reconnects_its_team(mut w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.open_thread("ann", "chat", "agent-x");
+    let to = [(team.id.as_str(), team.members[0].id.as_str())];
+    w.mention("ann", "chat", "m", "hello", &to).expect("sent");
+    w.restart_with(r#"{"reconnect": "manual"}"#);
+    assert!(!w.connected(&team));
+    w.mention("ann", "chat", "m", "hello", &to).expect("told again");
+    assert!(w.connected(&team));
+}
+
+fn a_member_is_found_by_its_label_first(w: World) {
+    for n in 0..16 {
+        let members: Vec<String> = (1..=8).map(|m| format!("member {m}")).collect();
+        let names: Vec<&str> = members.iter().map(String::as_str).collect();
+        let mut asked = roster(&format!("c{n}"), &names);
+        asked["name"] = json!(format!("team {n:03}"));
+        w.action("ann", "create", asked).expect("made");
+    }
+    let first = |query: &str| {
+        let hits = w.action("ann", "search", json!({"query": query})).expect("found");
+        hits["hits"][0]["label"].as_str().expect("a label").to_owned()
+    };
+    assert_eq!(first("team 013 member 3"), "team 013 / member 3");
+    assert_eq!(first("team 013 / member 3"), "team 013 / member 3");
+    assert_eq!(first("013 3"), "team 013 / member 3", "whole words before parts");
+    assert!(first("member 7").ends_with("/ member 7"));
 }

@@ -439,6 +439,11 @@ fn start_digest(input: &Input, answers: &str) -> String {
 
 #[async_trait]
 impl AgentRuns for UserRuns {
+    async fn agents(&self) -> Result<Vec<String>, RunError> {
+        self.agents.check_user(&self.user)?;
+        Ok(self.agents.catalogue(&self.user).into_iter().map(|card| card.name).collect())
+    }
+
     async fn create_thread(&self, id: &str, agent: &str, title: &str, _group: &str) -> Result<(), RunError> {
         self.agents.create_thread(&self.user, id, agent, title).await
     }

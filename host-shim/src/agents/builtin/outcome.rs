@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::steps::{MAX_REPEATS, append_result, ask, count_repeats, going, last_calls, take_calls};
 use super::{BuiltinAgents, ids, tools};
-use crate::agents::providers::ModelReply;
+use crate::agents::providers::{Finish, ModelReply};
 use crate::contract::EndedRun;
 use crate::storage::tables::agents::{
     AgentRows, MessageRow, Role, RunRow, RunStatus, StoredCall, StoredQuestion, Thread,
@@ -126,6 +126,9 @@ fn keep_reply(rows: &dyn AgentRows, run: &RunRow, reply: &ModelReply) -> anyhow:
     rows.append(run.thread, &message)?;
     rows.count_model_call(&run.id, digest.as_deref(), repeats)?;
     if last {
+        if reply.finish == Finish::Cut {
+            rows.set_cut(&run.id)?;
+        }
         return succeed(rows, run);
     }
     Ok(endless.map_or(Kept::Go, |tool| {
@@ -216,8 +219,15 @@ impl BuiltinAgents {
     /// Writes an outcome, once in all, and tells of a run that ended or waits.
     pub(super) async fn keep(&self, run: &str, pending: &Pending) -> anyhow::Result<Kept> {
         let (id, pending) = (run.to_owned(), pending.clone());
+        let failed = match &*pending.outcome {
+            Outcome::End { status: RunStatus::Failed, why } => why.clone(),
+            _ => None,
+        };
         let kept = self.tables.write(move |rows| pending.write(rows, &id)).await?;
         if let Kept::Left(place) = &kept {
+            if let Some(why) = failed {
+                tracing::warn!(run, thread = place.thread, "a run failed: {why}");
+            }
             self.announce(place, run);
         }
         Ok(kept)

@@ -32,9 +32,15 @@ impl From<RunRow> for Run {
             RunStatus::Failed => runs::RunStatus::Failed,
             RunStatus::Cancelled => runs::RunStatus::Cancelled,
         };
-        let failure = row.error.map(|text| runs::Failure { code: "failed".into(), text });
-        Run { failure, ..Run::new(row.id, status) }
+        let failure = row.error.map(|text| runs::Failure { code: code(&text).into(), text });
+        Run { failure, cut: row.cut, ..Run::new(row.id, status) }
     }
+}
+
+/// The stable word with which the host's reasons begin.
+fn code(why: &str) -> &str {
+    let word = why.split_once(':').map_or("", |(word, _)| word);
+    if !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') { word } else { "failed" }
 }
 
 fn public(question: StoredQuestion, answered: bool) -> Question {

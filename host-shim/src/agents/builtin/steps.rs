@@ -106,7 +106,7 @@ pub fn take_calls(run: &str, number: i64, reply: &ModelReply) -> Vec<StoredCall>
                 (serde_json::json!({}), problem("invalid_arguments", message))
             }
         };
-        if reply.finish == Finish::Length {
+        if reply.finish == Finish::Cut {
             fault = problem(
                 "reply_cut",
                 "Your reply was cut off at its length limit; nothing was run. Make the call again, shorter.".into(),

@@ -150,8 +150,8 @@ pub enum Finish {
     /// By itself, or with tool calls.
     #[default]
     Stop,
-    /// At its length limit: the last part may be cut.
-    Length,
+    /// The endpoint cut the reply, at its length limit or by a filter.
+    Cut,
 }
 
 /// Why a model call failed. The texts hold no key, address or reply text.

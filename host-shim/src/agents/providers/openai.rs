@@ -15,6 +15,8 @@ use crate::outbound;
 
 /// Bytes of an error reply that are looked at.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+/// Bytes of a word by which an endpoint names its error.
+const MAX_ERROR_WORD: usize = 64;
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// A longer `Retry-After` is not waited for: this much is.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -131,8 +133,8 @@ pub struct OpenAiModel {
 enum Attempt {
     /// May succeed when repeated, after the pause that the server asked for.
     Retry(String, Option<Duration>),
-    /// The server does not stream.
-    NoStream,
+    /// The server does not stream; how it said so.
+    NoStream(String),
     End(ModelError),
 }
 
@@ -250,6 +252,7 @@ impl OpenAiModel {
         }
         // The text is used to tell kinds apart and is never passed on: some
         // servers repeat the key in it.
+        let named = self.named(&body);
         let text = String::from_utf8_lossy(&body).to_lowercase();
         let too_long = status == 413
             || (matches!(status, 400 | 422 | 500)
@@ -257,12 +260,32 @@ impl OpenAiModel {
                 && ["length", "long", "exceed", "maximum", "size", "window"].iter().any(|w| text.contains(w)));
         match status {
             _ if too_long => Attempt::End(ModelError::ContextTooLong),
-            408 | 409 | 425 | 429 | 500..=599 => Attempt::Retry(format!("status {status}"), pause),
-            400 | 422 if text.contains("stream") => Attempt::NoStream,
-            401 | 403 => Attempt::End(ModelError::Refused(format!("status {status}: the key is missing or wrong"))),
-            404 => Attempt::End(ModelError::Refused("status 404: no such model, or the base URL is wrong".into())),
-            _ => Attempt::End(ModelError::Refused(format!("status {status}"))),
+            408 | 409 | 425 | 429 | 500..=599 => Attempt::Retry(format!("status {status}{named}"), pause),
+            400 | 422 if about_streaming(&text) => Attempt::NoStream(format!("status {status}{named}")),
+            401 | 403 => Attempt::End(ModelError::Refused(format!("status {status}{named}: the key is missing or wrong"))),
+            404 => Attempt::End(ModelError::Refused(format!("status 404{named}: no such model, or the base URL is wrong"))),
+            _ => Attempt::End(ModelError::Refused(format!("status {status}{named}"))),
         }
+    }
+
+    /// The short words by which an endpoint names its error, as ` (code …)`. Its
+    /// sentences are not passed on: some servers repeat the key in them.
+    fn named(&self, body: &[u8]) -> String {
+        let Some(body) = parse_json(body) else { return String::new() };
+        let error = body.get("error").filter(|e| e.is_object()).unwrap_or(&body);
+        let key = self.config.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()).unwrap_or_default();
+        let short = |name: &str| {
+            let word = match error.get(name)? {
+                Value::String(word) => word.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            let safe = |c: char| c.is_ascii_alphanumeric() || "._-[]".contains(c);
+            let fits = !word.is_empty() && word.len() <= MAX_ERROR_WORD && word.chars().all(safe);
+            (fits && (key.is_empty() || !word.contains(&key))).then(|| format!("{name} {word}"))
+        };
+        let words: Vec<String> = ["code", "type", "param"].into_iter().filter_map(short).collect();
+        if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
     }
 }
 
@@ -276,8 +299,8 @@ impl Model for OpenAiModel {
             match self.attempt(&body).await {
                 Ok(reply) => return Ok(reply),
                 Err(Attempt::End(error)) => return Err(error),
-                Err(Attempt::NoStream) if body["stream"] == json!(true) => body["stream"] = json!(false),
-                Err(Attempt::NoStream) => return Err(ModelError::Refused("status 400".into())),
+                Err(Attempt::NoStream(_)) if body["stream"] == json!(true) => body["stream"] = json!(false),
+                Err(Attempt::NoStream(why)) => return Err(ModelError::Refused(why)),
                 Err(Attempt::Retry(why, _)) if retries >= self.config.max_retries => {
                     return Err(ModelError::Unavailable(format!("{why}, after {} attempts", retries + 1)));
                 }
@@ -336,6 +359,11 @@ fn body(config: &OpenAiConfig, request: &ModelRequest) -> Value {
         body["max_tokens"] = json!(max_tokens);
     }
     body
+}
+
+/// Whether a refusal is about the reply being streamed. "Upstream" is not.
+fn about_streaming(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| matches!(word, "stream" | "streaming"))
 }
 
 /// A tool name that strict servers accept when it is replayed.

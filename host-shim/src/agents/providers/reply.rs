@@ -114,7 +114,7 @@ impl Assembler {
             }
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
-            Some("length") => self.finish = Some(Finish::Length),
+            Some("length" | "content_filter") => self.finish = Some(Finish::Cut),
             Some(_) => self.finish = Some(Finish::Stop),
             None if whole.is_some() => self.finish = Some(Finish::Stop),
             None => {}

@@ -35,6 +35,11 @@ impl State {
 impl Host for State {}
 
 impl HostRuns for State {
+    async fn agents(&mut self, this: Resource<Runs>) -> Reply<Vec<String>> {
+        let runs = self.runs(&this)?;
+        self.run_call(runs.agents()).await
+    }
+
     async fn create_thread(
         &mut self,
         this: Resource<Runs>,

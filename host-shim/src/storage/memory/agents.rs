@@ -149,6 +149,7 @@ impl AgentRows for MemoryRows<'_> {
             spent_ms: 0,
             repeat_digest: None,
             repeat_count: 0,
+            cut: false,
         };
         state.threads.get_mut(&thread).context("there is no such conversation")?.active_run = Some(id.into());
         state.runs.push(StoredRun { row, key: key.into(), ended: false });
@@ -200,6 +201,11 @@ impl AgentRows for MemoryRows<'_> {
             run.repeat_digest = digest.map(String::from);
             run.repeat_count = repeats;
         });
+        Ok(())
+    }
+
+    fn set_cut(&self, run: &str) -> anyhow::Result<()> {
+        update(*self.change()?, run, |run| run.cut = true);
         Ok(())
     }
 

@@ -97,6 +97,9 @@ CREATE TABLE agent_approvals (
   decided_ms INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agent_approvals_run ON agent_approvals (run);
+", "
+-- Whether the endpoint cut the reply with which the run ended.
+ALTER TABLE agent_runs ADD COLUMN cut INTEGER NOT NULL DEFAULT 0;
 "];
 
 const THREAD: &str = "key, owner, id, agent, title, created_ms, next_number, active_run, open_question";
@@ -116,7 +119,7 @@ fn thread_row(row: &Row<'_>) -> Sql<Thread> {
 }
 
 const RUN: &str =
-    "id, thread, status, error, cancel, message, model_calls, attempts, spent_ms, repeat_digest, repeat_count";
+    "id, thread, status, error, cancel, message, model_calls, attempts, spent_ms, repeat_digest, repeat_count, cut";
 
 fn run_row(row: &Row<'_>) -> Sql<RunRow> {
     let status: String = row.get(2)?;
@@ -132,6 +135,7 @@ fn run_row(row: &Row<'_>) -> Sql<RunRow> {
         spent_ms: row.get(8)?,
         repeat_digest: row.get(9)?,
         repeat_count: row.get(10)?,
+        cut: row.get(11)?,
     })
 }
 
@@ -286,6 +290,10 @@ impl AgentRows for SqliteRows<'_> {
             "UPDATE agent_runs SET model_calls = model_calls + 1, repeat_digest = ?, repeat_count = ? WHERE id = ?",
             params![digest, repeats, run],
         )
+    }
+
+    fn set_cut(&self, run: &str) -> anyhow::Result<()> {
+        self.set("UPDATE agent_runs SET cut = 1 WHERE id = ?", [run])
     }
 
     fn end_run(&self, run: &RunRow, status: RunStatus, error: Option<&str>) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ pub mod database;
 mod tables;
 mod users;
 
-use rusqlite::{Connection, OptionalExtension, Rows};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Rows};
 
 use self::database::{Commits, Database, ReadError, Snapshot, WriteError};
 use super::transaction::{Backend, Buffered, Change, Verdict};
@@ -166,6 +166,15 @@ fn each(mut rows: Rows<'_>, visit: &mut dyn FnMut(&str, &str) -> bool) -> rusqli
 }
 
 #[allow(clippy::needless_pass_by_value)]
+/// Callers read what is said here, so it names no file.
 fn unavailable(error: rusqlite::Error) -> StoreError {
-    StoreError::Unavailable(error.to_string())
+    tracing::warn!(%error, "a read of the database failed");
+    let why = match error.sqlite_error_code() {
+        _ if database::damaged(&error) => database::DAMAGED,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds the database",
+        Some(ErrorCode::CannotOpen) => "the database cannot be opened now",
+        Some(ErrorCode::SystemIoFailure) => "the disk cannot be read",
+        _ => "the database cannot answer",
+    };
+    StoreError::Unavailable(why.into())
 }

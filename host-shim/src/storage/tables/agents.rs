@@ -98,6 +98,8 @@ pub struct RunRow {
     pub repeat_digest: Option<String>,
     /// How often that call came in a row.
     pub repeat_count: u32,
+    /// The endpoint cut the reply with which it ended.
+    pub cut: bool,
 }
 
 impl RunRow {
@@ -275,6 +277,8 @@ pub trait AgentRows {
     fn uncount_attempt(&self, run: &str) -> anyhow::Result<()>;
     /// `repeats`: how often the last call came in a row, as `digest`.
     fn count_model_call(&self, run: &str, digest: Option<&str>, repeats: u32) -> anyhow::Result<()>;
+    /// Notes that the endpoint cut the reply with which the run ends.
+    fn set_cut(&self, run: &str) -> anyhow::Result<()>;
     /// Ends a run forever and frees its conversation.
     fn end_run(&self, run: &RunRow, status: RunStatus, error: Option<&str>) -> anyhow::Result<()>;
 

@@ -58,6 +58,11 @@ pub fn import_tasks(ctx: Ctx, args: &ImportTasks) -> Result<Value> {
         ));
     }
     let (part, last) = (args.part.unwrap_or(0), args.last.unwrap_or(true));
+    if let Some(source) = &args.source
+        && source.len() > replay::ID_BYTES
+    {
+        return Err(board::invalid("source", format!("A team's id has at most {} bytes.", replay::ID_BYTES)));
+    }
     let digest = ids::digest("import-part", &[if last { "last" } else { "more" }, lines]);
     change(ctx, &args.team_id, as_owner, |board, _| {
         let Some(mut import) = begin(board, args, part, &digest)? else { return Ok((reply(board), false)) };
@@ -96,8 +101,9 @@ fn accept(ctx: Ctx, args: &ImportTasks) -> Result<Value> {
 fn begin(board: &BoardTx, args: &ImportTasks, part: u32, digest: &str) -> Result<Option<Import>> {
     let head = board.head.borrow();
     let before = head.import.as_ref();
-    // An import that found nothing of its team leaves the board as it was.
-    let empty = head.events == 0 && before.is_none_or(|i| i.done && i.failure.is_none() && i.members + i.messages == 0);
+    // An import of which nothing was taken leaves the board as it was.
+    let nothing = |i: &Import| i.taken() == 0;
+    let empty = head.events == 0 && before.is_none_or(nothing);
     if let Some(import) = before
         && part < import.parts
         && board.part(part)?.as_deref() == Some(digest)
@@ -106,7 +112,7 @@ fn begin(board: &BoardTx, args: &ImportTasks, part: u32, digest: &str) -> Result
         return Ok(None);
     }
     match before {
-        Some(import) if !import.done => {
+        Some(import) if !import.done && !(part == 0 && import.failure.is_some() && nothing(import)) => {
             if args.source.as_ref().is_some_and(|source| !import.source.is_empty() && *source != import.source) {
                 return Err(conflict("Another team's history is being imported into this board."));
             }
@@ -135,6 +141,7 @@ fn begin(board: &BoardTx, args: &ImportTasks, part: u32, digest: &str) -> Result
             ignored: 0,
             failure: None,
             accepted: false,
+            edge_bytes: 0,
         })),
     }
 }
@@ -214,8 +221,7 @@ impl Reader<'_, '_, '_, '_> {
         let Some(record) = parse_record(&kind, version, &data) else {
             return Ok(Some(format!("persisted {kind} payload is invalid")));
         };
-        let taken = self.import.tasks + self.import.members + self.import.messages + self.import.deliveries;
-        if taken >= limits::BOARD_EVENTS {
+        if self.import.taken() >= limits::BOARD_EVENTS {
             return Ok(Some(format!("the log has more than {} records", limits::BOARD_EVENTS)));
         }
         self.apply(record, seq, time)
@@ -233,6 +239,13 @@ impl Reader<'_, '_, '_, '_> {
                 if let Some(why) = check_task(self.board, before.map(|(_, task)| task), &task)? {
                     return Ok(Some(why));
                 }
+                let edges = task.blocked_by.iter().chain(&task.write_scopes).map(|text| text.len() as u64).sum::<u64>();
+                let edge_bytes = self.import.edge_bytes.saturating_add(edges);
+                if edge_bytes > limits::IMPORTED_EDGE_BYTES {
+                    let most = limits::IMPORTED_EDGE_BYTES;
+                    return Ok(Some(format!("blockers and write scopes of the log's tasks have more than {most} bytes")));
+                }
+                self.import.edge_bytes = edge_bytes;
                 let stamp = Stamp { at: time.unwrap_or(self.now), author: Author::Import, run: None, source_seq: seq };
                 self.board.append(before, task, stamp)?;
                 self.import.tasks += 1;

@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{delete, get};
+use super::get;
 use crate::app::scheduling::connection;
 use crate::app::shared::object::Object;
-use crate::app::shared::public_state;
+use crate::app::shared::{deleted_team, public_state};
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::state::{self, Status};
 use crate::domain::{ids, limits, text};
-use crate::host::Level;
+use crate::host::{Level, Runs};
 use crate::store::records::{Head, Member, StateEntry, Team, V1};
-use crate::store::{Db, TeamTx, keys, stored, transact};
+use crate::store::{Db, TeamTx, keys, read, stored, transact};
 
 /// Makes a team of 2 to 8 members. The same request id with the same content
 /// answers with the team that it made; with other content it is a conflict.
@@ -88,6 +88,24 @@ fn refuse_reserved(members: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
+/// Agents that the host does not have are refused before anything is stored: a
+/// roster never changes. A host that cannot tell now decides when the
+/// conversations are made.
+fn refuse_unknown_agents(runs: &dyn Runs, members: &[(String, String)]) -> Result<()> {
+    let Ok(known) = runs.agents() else { return Ok(()) };
+    let Some(i) = members.iter().position(|(_, agent)| !known.contains(agent)) else { return Ok(()) };
+    let mut names: Vec<String> = known.iter().take(AGENTS_NAMED).map(|name| format!("\"{name}\"")).collect();
+    if let Some(more) = known.len().checked_sub(AGENTS_NAMED).filter(|more| *more > 0) {
+        names.push(format!("{more} more"));
+    }
+    let names = if names.is_empty() { String::from("none") } else { names.join(", ") };
+    let message = format!("There is no agent \"{}\". The agents that you can use: {names}.", members[i].1);
+    Err(Error::invalid("agent_not_found", format!("members[{i}].agent"), message))
+}
+
+/// Agents that a refusal names.
+const AGENTS_NAMED: usize = 20;
+
 fn check(create: &Create) -> Result<Checked> {
     let request_id = text::bounded("request_id", &create.request_id, limits::REQUEST_ID)?;
     let name = text::name("name", &create.name, limits::TEAM_NAME)?;
@@ -155,7 +173,11 @@ pub fn create(ctx: Ctx, create: &Create) -> Result<serde_json::Value> {
     let now = ctx.now();
     let nonce = ids::hex(&ctx.host.random(16));
     let lock = format!("create/{}", keys::part(owner));
-    delete::purge(ctx, &id)?;
+    deleted_team::purge_all(ctx.host, owner, &id)?;
+    let known = read(ctx.host, |db| Ok(db.get_text(&keys::TeamKeys::new(owner, &id).team())?.is_some()))?;
+    if !known {
+        refuse_unknown_agents(runs, &checked.members)?;
+    }
     let made = transact(ctx.host, &lock, |db| {
         let keys = keys::TeamKeys::new(owner, &id);
         if let Some(existing) = db.get::<Team>(&keys.team())? {

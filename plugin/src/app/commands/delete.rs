@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::shared::{calling_member, heads, owned_teams};
+use crate::app::shared::{calling_member, deleted_team, heads, owned_teams};
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
@@ -22,10 +22,6 @@ use crate::store::{Db, TeamTx, commit_lock, keys, parse, read, readable, step_lo
 pub struct Delete {
     pub team_id: String,
 }
-
-/// Records removed in one commit. The scan reads their values, too, and the
-/// largest have 256 KiB.
-const CHUNK: u32 = 96;
 
 pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
     let (owner, id) = (ctx.owner(), delete.team_id.as_str());
@@ -45,6 +41,7 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
         let at = keys::TeamKeys::new(owner, id);
         db.delete(&at.team())?;
         db.delete(&at.head())?;
+        db.put_text(&keys::gone_team(owner, id), "{}")?;
         for (key, _) in db.scan_prefix(&keys::list(owner), limits::TEAMS_PER_OWNER as u32 + 1)? {
             if keys::listed_team(&key) == Some(id) {
                 db.delete(&key)?;
@@ -54,9 +51,9 @@ pub fn delete(ctx: Ctx, delete: &Delete) -> Result<Value> {
     })?;
     ctx.host.forget(owner, id);
     ctx.host.publish(owner, &topic(id), 0);
-    // The team is gone: what cannot be swept now is swept when its name is used
-    // again, and is not a failure of this call.
-    if let Err(error) = purge(ctx, id) {
+    // The team is gone: what cannot be removed now is left to the worker's
+    // sweeps, and is not a failure of this call.
+    if let Err(error) = deleted_team::purge(ctx.host, owner, id, limits::PURGE_COMMITS) {
         ctx.host.log(Level::Info, &format!("records of the deleted team {id} are left: {}", error.code));
     }
     Ok(json!({"deleted": true, "team_id": id}))
@@ -112,25 +109,4 @@ fn forget_runs(team: &TeamTx) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Removes what a deleted team left behind, unless a team of the same id has
-/// been made since. `create` calls it too, for a crash in the middle.
-pub fn purge(ctx: Ctx, id: &str) -> Result<()> {
-    let keys = keys::TeamKeys::new(ctx.owner(), id);
-    loop {
-        let left = transact(ctx.host, &commit_lock(ctx.owner(), id), |db| {
-            if db.get_text(&keys.team())?.is_some() {
-                return Ok(0);
-            }
-            let entries = db.scan_prefix(keys.prefix(), CHUNK)?;
-            for (key, _) in &entries {
-                db.delete(key)?;
-            }
-            Ok(entries.len())
-        })?;
-        if left < CHUNK as usize {
-            return Ok(());
-        }
-    }
 }

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::delete;
 use crate::app::shared::args::optional;
+use crate::app::shared::deleted_team;
 use crate::app::{Ctx, topic};
 use crate::domain::error::{Error, Result};
 use crate::domain::job::{Failure, JobKind, Phase};
@@ -51,7 +51,7 @@ pub fn import_team(ctx: Ctx, import: &ImportTeam) -> Result<Value> {
     }
     let now = ctx.now();
     let nonce = ids::hex(&ctx.host.random(16));
-    delete::purge(ctx, &imported.id)?;
+    deleted_team::purge_all(ctx.host, owner, &imported.id)?;
     let lock = format!("create/{}", keys::part(owner));
     let made = transact(ctx.host, &lock, |db| {
         if known(db, owner, &imported)? {

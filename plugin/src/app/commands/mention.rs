@@ -110,11 +110,14 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
     })?;
     drop(held);
     if !touched.is_empty() {
-        slots::wake_waiters(ctx.host);
+        slots::wake_waiters(ctx.host, ctx.owner());
     }
     for (team, revision) in &touched {
         ctx.host.publish(ctx.owner(), &topic(team), *revision);
-        // A new authenticated mention reconnects its team.
+    }
+    // An authenticated mention reconnects its teams, also one that is told again
+    // since its first reply was lost.
+    for team in teams {
         if ctx.host.lookup(ctx.owner(), team).is_none()
             && let Err(error) = connection::ensure(ctx.host, ctx.owner(), team, runs)
         {

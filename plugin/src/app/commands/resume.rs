@@ -154,7 +154,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
         {
             *wait = Wait::Interrupts { open: open.clone() };
         }
-        let Phase::Waiting { run, wait } = &job.phase else { return Err(not_waiting(&job.phase)) };
+        let Phase::Waiting { run, wait } = &job.phase else { return Err(not_waiting(team, &job)?) };
         if let Some(about) = resume.question_id.as_deref().filter(|id| !id.is_empty())
             && !names(wait, about)
         {
@@ -175,7 +175,7 @@ pub fn resume(ctx: Ctx, resume: &Resume) -> Result<Value> {
             wait: wait.clone(),
         };
         let before = job.phase.clone();
-        let Some(phase) = transition(&before, Event::Answer(answer)) else { return Err(not_waiting(&before)) };
+        let Some(phase) = transition(&before, Event::Answer(answer)) else { return Err(not_waiting(team, &job)?) };
         job.phase = phase;
         job.hold = None;
         job.answers.push((request_id.clone(), digest.clone()));
@@ -217,12 +217,19 @@ fn names(wait: &Wait, id: &str) -> bool {
     }
 }
 
-fn not_waiting(phase: &Phase) -> Error {
-    let message = match phase {
-        Phase::Answered { .. } | Phase::Resuming { .. } => "Another answer was given first. Read the job to follow it.",
-        _ => "This job does not wait for an answer. Read it to see its status.",
+/// The refusal for a job that does not wait; where another answer was first, with
+/// that answer.
+fn not_waiting(team: &TeamTx, job: &Job) -> Result<Error> {
+    let status = job.phase.status();
+    let refuse = |message: &str, detail| Error::conflict("not_waiting", message).at("job_id").with(detail);
+    let (Phase::Answered { answer, .. } | Phase::Resuming { answer, .. }) = &job.phase else {
+        let message = "This job does not wait for an answer. Read it to see its status.";
+        return Ok(refuse(message, json!({"status": status})));
     };
-    Error::conflict("not_waiting", message).at("job_id").with(json!({"status": phase.status()}))
+    let given = team.db.get_text(&team.keys.answer(job.n))?.unwrap_or_default();
+    let (given, _) = text::excerpt(&given, limits::EXCERPT_BYTES);
+    let message = format!("Another answer was given first: {given}. Yours was not used. Read the job to follow it.");
+    Ok(refuse(&message, json!({"status": status, "answered": {"request_id": answer.request_id, "response": given}})))
 }
 
 /// The answer was for another question of this job.

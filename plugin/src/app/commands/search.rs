@@ -47,9 +47,10 @@ fn bare(query: &str) -> &str {
     ])
 }
 
-/// Every word of the query must occur in "team member". Members whose own name
-/// matches come first, the exact name before all. If nothing matches as it is
-/// typed, the punctuation around it is left out.
+/// Every word of the query must occur in "team / member", the label. The exact
+/// name or label comes first, then names that begin so; then whole words come
+/// before parts of words, and a member's own name before its team's. If nothing
+/// matches as it is typed, the punctuation around it is left out.
 pub fn hits(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
     let query = text::trim(query);
     let found = matching(ctx, query)?;
@@ -60,9 +61,9 @@ pub fn hits(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
 fn matching(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
     text::within("query", query, limits::QUERY)?;
     let folded = text::fold(query);
-    let words: Vec<&str> = folded.split(text::is_space).filter(|w| !w.is_empty()).collect();
+    let words = words(&folded);
     read(ctx.host, |db| {
-        let mut found: Vec<(u8, Hit)> = Vec::new();
+        let mut found: Vec<(Rank, Hit)> = Vec::new();
         for (team, _) in owned_teams::owned(db, ctx.owner())? {
             let team_folded = text::fold(&team.name);
             for member in &team.members {
@@ -70,12 +71,7 @@ fn matching(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
                 if !words.iter().all(|w| name.contains(w) || team_folded.contains(w)) {
                     continue;
                 }
-                let rank = match () {
-                    () if name == folded => 0,
-                    () if name.starts_with(&folded) => 1,
-                    () if words.iter().all(|w| name.contains(w)) => 2,
-                    () => 3,
-                };
+                let rank = rank(&folded, &words, &team_folded, &name);
                 let hit = Hit {
                     team: team.id.clone(),
                     member: member.id.clone(),
@@ -85,10 +81,38 @@ fn matching(ctx: Ctx, query: &str) -> Result<Vec<Hit>> {
                 found.push((rank, hit));
             }
         }
-        found.sort_by_key(|(rank, _)| *rank);
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.truncate(limits::MENTION_HITS);
         Ok(found.into_iter().map(|(_, hit)| hit).collect())
     })
+}
+
+/// The words of a name or a query; the slash of a label is none.
+fn words(text: &str) -> Vec<&str> {
+    text.split(text::is_space).filter(|word| !word.is_empty() && *word != "/").collect()
+}
+
+/// The order of what was found.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Exact,
+    NameBegins,
+    /// How many words are only parts of words, and whether one is not in the
+    /// member's own name.
+    Words(usize, bool),
+}
+
+fn rank(query: &str, typed: &[&str], team: &str, name: &str) -> Rank {
+    let label: Vec<&str> = words(team).into_iter().chain(words(name)).collect();
+    if name == query || label == typed {
+        return Rank::Exact;
+    }
+    if name.starts_with(query) {
+        return Rank::NameBegins;
+    }
+    let whole = |word: &str| label.iter().any(|l| l.split(|c: char| !c.is_alphanumeric()).any(|part| part == word));
+    let parts = typed.iter().filter(|word| !label.contains(word) && !whole(word)).count();
+    Rank::Words(parts, !typed.iter().all(|word| name.contains(word)))
 }
 
 /// "Team / Member", or the member's name alone where that is too long.

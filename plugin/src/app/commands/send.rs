@@ -77,7 +77,7 @@ pub fn send(ctx: Ctx, send: &Send) -> Result<Value> {
         Ok((json!({"job": view::job(ctx, team, &job, true)?, "created": created}), created))
     })?;
     if created {
-        slots::wake_waiters(ctx.host);
+        slots::wake_waiters(ctx.host, ctx.owner());
     }
     Ok(reply)
 }
@@ -121,7 +121,7 @@ pub fn send_member(ctx: Ctx, send: &SendMember) -> Result<Value> {
         Ok((reply, created))
     })?;
     if created {
-        slots::wake_waiters(ctx.host);
+        slots::wake_waiters(ctx.host, ctx.owner());
     }
     Ok(reply)
 }

@@ -82,7 +82,7 @@ pub fn admit(s: &TeamStep, planned: &Admission) -> Result<bool> {
     match tried {
         Attempted::Frozen { job, frozen, send } => {
             if s.permit.full {
-                slots::wake_waiters(s.host);
+                slots::wake_waiters(s.host, s.owner);
             }
             let seen = match (send, seen) {
                 (false, Ok(state)) => observe::answered_elsewhere(s.runs, &job, &state, "it was answered or withdrawn"),

@@ -29,11 +29,13 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
     let _step = host
         .lock(&step_lock(owner, team), limits::LOCK_MS)
         .map_err(|_| Error::team_busy("The team is talking to the host; nothing happened. Try again."))?;
-    let (record, ready) = read(host, |db| {
+    let (record, head) = read(host, |db| {
         let team = TeamTx::load(db, owner, team)?;
-        let ready = team.head.borrow().ready;
-        Ok((team.team, ready))
+        let head = team.head.borrow().clone();
+        Ok((team.team, head))
     })?;
+    let ready = head.ready;
+    let connected = head.connected && host.lookup(owner, team).is_some();
     let mut gone = Vec::new();
     for member in &record.members {
         let made = runs.create_thread(&member.thread, &member.agent, &title(&record, member), team);
@@ -43,7 +45,11 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
             gone.push(Gone { member: member.id.clone(), message: refusal.message });
             continue;
         }
-        host.forget(owner, team);
+        // A connection that works is worth more than an answer that did not come:
+        // only a refusal takes it away.
+        if connected && !matches!(error, RunError::Denied(_) | RunError::Rejected(_)) {
+            return Err(refusal);
+        }
         disconnected(host, owner, team, &refusal)?;
         return Err(refusal);
     }
@@ -72,7 +78,9 @@ pub fn ensure(host: &dyn Host, owner: &str, team: &str, runs: &dyn Runs) -> Resu
         Ok(Some(revision)) => host.publish(owner, &topic(team), revision),
         Ok(None) => host.publish(owner, &topic(team), 0),
         Err(error) => {
-            host.forget(owner, team);
+            if !connected {
+                host.forget(owner, team);
+            }
             return Err(error);
         }
     }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use super::permit::{Admission, Permit};
 use crate::app::settings::{Reconnect, settings};
+use crate::app::shared::deleted_team;
 use crate::app::shared::heads::{self, HeadWork};
 use crate::domain::error::{Error, Result};
 use crate::domain::limits;
@@ -42,12 +43,13 @@ pub struct Plan {
 /// the slots and the round; its cost does not depend on finished history. A
 /// record that cannot be read is left out and logged: it stops its own team
 /// and no other.
+/// `sweep` also removes some of what deleted teams have left behind.
 /// `backing_off`: teams (owner, id) that can take no step now; they are offered no
 /// slot, and no owner waits for a turn that they cannot take.
 pub fn plan(host: &dyn Host, moved: &[Moved], sweep: bool, backing_off: &[(String, String)]) -> Result<Plan> {
     let settings = settings(host)?;
     let now = host.now_ms();
-    read(host, |db| {
+    let planned = read(host, |db| {
         let heads::Heads { list: heads, mut damaged } = heads::heads(db, keys::work())?;
         let mut connected: BTreeMap<(String, String), bool> = BTreeMap::new();
         for head in &heads {
@@ -93,7 +95,23 @@ pub fn plan(host: &dyn Host, moved: &[Moved], sweep: bool, backing_off: &[(Strin
         tell(host, &damaged, sweep);
         let next_ms = u32::try_from(next.saturating_sub(now)).unwrap_or(u32::MAX).max(10);
         Ok(Plan { steps, connect, next_ms })
-    })
+    });
+    if sweep {
+        clean_up(host);
+    }
+    planned
+}
+
+/// Removes what a deleted team has left behind. A failure stops no planning; the
+/// next sweep tries again.
+fn clean_up(host: &dyn Host) {
+    let purged = read(host, deleted_team::next).and_then(|left| match left {
+        Some((owner, team)) => deleted_team::purge(host, &owner, &team, limits::PURGE_COMMITS),
+        None => Ok(true),
+    });
+    if let Err(error) = purged {
+        host.log(Level::Info, &format!("records of a deleted team are left: {}", error.code));
+    }
 }
 
 /// What the heads of connected teams need.

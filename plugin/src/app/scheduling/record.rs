@@ -9,6 +9,7 @@ use super::step::hold;
 use crate::domain::error::Result;
 use crate::domain::hold_code::HoldCode;
 use crate::domain::job::{Hold, Phase, Wait};
+use crate::domain::limits;
 use crate::domain::machine::{Event, transition};
 use crate::store::records::{Frozen, Job};
 use crate::store::{TeamTx, keys, readable};
@@ -36,6 +37,13 @@ pub fn apply(team: &TeamTx, mut job: Job, seen: &Observation, now: u64) -> Resul
         team.db.put(&keys::ran(team.owner, &job.thread, run), &(&team.team.id, job.n))?;
     }
     if let Observation::Later { code, message, .. } = seen {
+        if let Some(same) = job.hold.as_ref().filter(|h| h.code == code.as_str() && h.message == *message)
+            && limits::pause_ms(same.tries) == limits::PAUSE_MAX_MS
+        {
+            // Nothing is new but the time of the next look.
+            team.look_again(&job, now + limits::PAUSE_MAX_MS)?;
+            return Ok(false);
+        }
         job.hold = Some(hold(&job, *code, message, now));
         team.save_job(&mut job, now)?;
         return Ok(true);

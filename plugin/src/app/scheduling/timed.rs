@@ -3,6 +3,7 @@
 //! What the host has said until then is kept, and the next step continues there.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use crate::domain::limits;
@@ -85,6 +86,10 @@ impl<'a> Timed<'a> {
 impl Runs for Timed<'_> {
     fn bind(&self, owner: &str, team: &str) -> Result<(), NotOwner> {
         self.runs.bind(owner, team)
+    }
+
+    fn agents(&self) -> Reply<Vec<String>> {
+        self.ask(|runs| runs.agents())
     }
 
     fn create_thread(&self, id: &str, agent: &str, title: &str, group: &str) -> Reply<()> {

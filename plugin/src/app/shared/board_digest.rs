@@ -57,7 +57,7 @@ pub fn report(board: &BoardTx, live: &[Card]) -> Value {
     });
     if let Some(import) = &head.import {
         report["import"] = import_report(import);
-        if let (Some(failure), false) = (&import.failure, import.accepted) {
+        if let (Some(failure), true) = (&import.failure, import.shows_failure(&head)) {
             report["failure"] = json!({"line": failure.line, "message": failure.message});
         }
     }

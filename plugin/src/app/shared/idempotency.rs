@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::calling_member;
 use crate::app::Ctx;
 use crate::domain::error::{Error, Result};
-use crate::store::TeamTx;
+use crate::store::{TeamTx, keys};
 use crate::store::records::{CallMemo, Job, Member, V1};
 
 /// A mutating tool call that may be made.
@@ -46,15 +46,28 @@ pub fn recall(ctx: Ctx, team: &TeamTx, me: &Member, digest: &str) -> Result<Call
 pub fn remember(ctx: Ctx, team: &TeamTx, digest: &str, reply: &Value) -> Result<()> {
     let Some((thread, run, call)) = identity(ctx) else { return Ok(()) };
     let key = team.keys.call(thread, run, call);
-    let this_run = team.keys.call(thread, run, "");
-    for (old, _) in team.db.scan_prefix(&team.keys.calls(thread), 64)? {
-        if !old.starts_with(&this_run) {
-            team.db.delete(&old)?;
-        }
+    let newest = team.keys.newest_run(thread);
+    if team.db.get_text(&newest)?.as_deref() != Some(run) && forget_earlier(team, thread, run)? {
+        team.db.put_text(&newest, run)?;
     }
     let memo = CallMemo { v: V1, digest: digest.into(), reply: reply_text(reply) };
     team.db.put(&key, &memo)
 }
+
+/// Removes replies to calls of other runs than this one, a few at a time, since
+/// a scan reads them. True: these were the last.
+fn forget_earlier(team: &TeamTx, thread: &str, run: &str) -> Result<bool> {
+    let (all, own) = (team.keys.calls(thread), team.keys.call(thread, run, ""));
+    let before = team.db.scan(&all, &own, FORGOTTEN_AT_ONCE, false)?;
+    let after = team.db.scan(&keys::end(&own), &keys::end(&all), FORGOTTEN_AT_ONCE, false)?;
+    for (old, _) in before.iter().chain(&after) {
+        team.db.delete(old)?;
+    }
+    Ok(before.len().max(after.len()) < FORGOTTEN_AT_ONCE as usize)
+}
+
+/// A reply may have some hundred kilobytes.
+const FORGOTTEN_AT_ONCE: u32 = 16;
 
 fn reply_text(reply: &Value) -> alloc::string::String {
     serde_json::to_string(reply).unwrap_or_default()

@@ -6,6 +6,7 @@ pub mod board_digest;
 pub mod calling_member;
 pub mod change;
 pub mod damaged;
+pub mod deleted_team;
 pub mod heads;
 pub mod idempotency;
 pub mod object;

@@ -67,7 +67,8 @@ pub fn standing_context(team: &TeamTx, state: Vec<serde_json::Value>) -> Context
     Context {
         team_id: team.team.id.clone(),
         name: team.team.name.clone(),
-        goal: team.team.goal.clone(),
+        // An imported goal may be longer than a new one.
+        goal: text::excerpt(&team.team.goal, limits::GOAL.bytes).0,
         members: team.team.members.iter().map(member).collect(),
         lead: team.team.lead.clone(),
         state,

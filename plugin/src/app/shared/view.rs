@@ -174,7 +174,9 @@ fn reason(ctx: Ctx, t: &TeamTx, job: &Job) -> Result<Value> {
         return Ok(Value::Null);
     }
     if let Some(hold) = &job.hold {
-        let next_at = (hold.next_at > 0).then(|| time::rfc3339(hold.next_at));
+        // A look that found nothing new has moved the work list's entry alone.
+        let next_at = if (1..ctx.now()).contains(&hold.next_at) { t.due(job)? } else { hold.next_at };
+        let next_at = (next_at > 0).then(|| time::rfc3339(next_at));
         return Ok(json!({"code": hold.code, "message": hold.message, "next_at": next_at}));
     }
     let say = |code: &str, message: String| Ok(json!({"code": code, "message": message, "next_at": null}));

@@ -148,13 +148,25 @@ async fn prov_2_and_7_calls_with_bad_arguments_do_not_run_and_replay_as_valid_js
 async fn prov_5_nothing_of_a_cut_reply_runs() {
     let dir = tempfile::tempdir().unwrap();
     let brain = in_turn(|n| match n {
-        0 => Act::Do(Ok(reply(&[("send_member", r#"{"text":"hal"}"#)], Finish::Length))),
+        0 => Act::Do(Ok(reply(&[("send_member", r#"{"text":"hal"}"#)], Finish::Cut))),
         _ => text("done"),
     });
     let w = World::open(dir.path(), vec![agent("a", "")], brain, fine);
     assert_eq!(w.run("h1", "go").await.status, RunStatus::Succeeded);
     assert!(w.tool_calls().is_empty());
     assert!(results(&w.requests()[1])[0].1.contains("reply_cut"));
+}
+
+#[tokio::test]
+async fn an_answer_that_the_endpoint_cut_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let cut = || Act::Do(Ok(ModelReply { text: "The price is 4".into(), ..reply(&[], Finish::Cut) }));
+    let brain = move |r: &ModelRequest| if r.messages.len() == 1 { cut() } else { text("whole") };
+    let w = World::open(dir.path(), vec![agent("a", "")], brain, fine);
+    let cut = w.run("h1", "go").await;
+    assert_eq!((cut.status, cut.cut), (RunStatus::Succeeded, true));
+    let run = w.start("t", "h2", "again", None).await.unwrap();
+    assert!(!w.until_event(&run).await.cut);
 }
 
 #[tokio::test]

@@ -315,3 +315,26 @@ async fn context_too_long_is_recognised_and_a_server_without_streams_is_asked_wi
     let (run, _) = host.run("long", &"x".repeat(4_000)).await;
     assert_failed(&run, "context_too_long");
 }
+
+/// The words by which an endpoint names its error help the operator; its
+/// sentences may hold the key.
+#[tokio::test]
+async fn a_refusal_carries_the_endpoints_own_words_for_it() {
+    let error = |error: Value| move |_: usize, _: &HeaderMap, _: &Value| status(400, json!({"error": error}));
+    let named = json!({
+        "message": "Unsupported parameter: 'max_tokens' with key sk-123", "type": "invalid_request_error",
+        "param": "max_tokens", "code": "unsupported_parameter",
+    });
+    let (url, _) = serve(error(named)).await;
+    let (run, _) = Host::open(&url, "").run("h", "hi").await;
+    let why = run.failure.expect("failed");
+    assert_eq!(why.code, "provider_refused");
+    let words = "(code unsupported_parameter, type invalid_request_error, param max_tokens)";
+    assert_eq!(why.text, format!("provider_refused: status 400 {words}"));
+    // "Upstream" is no word about streams: it is asked once.
+    let odd = json!({"message": "upstream error", "code": "a b", "type": "x".repeat(65), "param": ["y"]});
+    let (url, count) = serve(error(odd)).await;
+    let (run, _) = Host::open(&url, "").run("h", "hi").await;
+    assert_eq!(run.failure.expect("failed").text, "provider_refused: status 400");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}

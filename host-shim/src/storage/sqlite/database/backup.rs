@@ -67,6 +67,7 @@ struct Partial {
 
 impl Partial {
     fn new(target: &Path) -> anyhow::Result<Self> {
+        remove_abandoned(target);
         let mut name = target.as_os_str().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
         let path = PathBuf::from(name);
@@ -74,6 +75,8 @@ impl Partial {
             .create_new(true)
             .open(&path)
             .with_context(|| format!("{} cannot be made", path.display()))?;
+        // Whoever can take this lock knows that nobody writes the file any more.
+        let _ = file.try_lock();
         Ok(Self { path, file })
     }
 
@@ -92,6 +95,22 @@ impl Partial {
             File::open(folder)?.sync_all()?;
         }
         Ok(())
+    }
+}
+
+/// Removes unfinished copies of this target whose processes have ended.
+fn remove_abandoned(target: &Path) {
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else { return };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let pid = found.to_str().and_then(|f| f.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".partial"));
+        if !pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit())) {
+            continue;
+        }
+        if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

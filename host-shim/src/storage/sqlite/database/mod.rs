@@ -7,6 +7,7 @@
 //! wait for the writer, nor it for them.
 
 mod backup;
+mod check;
 mod lock;
 mod readers;
 mod schema;
@@ -25,6 +26,7 @@ use anyhow::Context;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::backup_file;
+pub use check::check_file;
 pub use lock::InUse;
 pub(super) use readers::{ReadError, Snapshot};
 pub use schema::TooNew;
@@ -48,6 +50,14 @@ const MAX_QUEUED: usize = 4096;
 /// Bytes of a page, and of the head that a page gets in the log.
 const PAGE: u32 = 4096;
 const FRAME_HEAD: u32 = 24;
+
+/// Whether this error says that the file itself is damaged: no repetition helps.
+pub fn damaged(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// What is told of a damaged file, in place of SQLite's words.
+pub const DAMAGED: &str = "the database file is damaged; stop the server, run `agent-teams doctor --deep`, and restore a backup";
 
 /// Whether this error of a read or a write says that the database cannot do it
 /// now, so that the same may succeed later. Any other says something about the
@@ -197,8 +207,12 @@ impl Database {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             lock::private_folder(folder)?;
         }
-        drop(lock::private().open(path)?);
-        // One file has one lock, whatever path leads to it.
+        // One file has one lock, whatever path leads to it. An existing file is not
+        // opened before the lock is held: closing any descriptor of it would drop
+        // the locks that this process has on it elsewhere.
+        if !path.try_exists()? {
+            drop(lock::private().open(path)?);
+        }
         let path = path.canonicalize()?;
         let lock = lock::ProcessLock::acquire(&path)?;
         lock::restrict(&path)?;
@@ -457,6 +471,8 @@ fn prepare(conn: &Connection) -> anyhow::Result<()> {
     let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     anyhow::ensure!(mode == "wal", "the file system does not support the write-ahead log");
     conn.pragma_update(None, "synchronous", "FULL")?;
+    // On macOS a plain fsync leaves commits in the disk's cache. No effect elsewhere.
+    conn.pragma_update(None, "fullfsync", true)?;
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cache_size", -16 * 1024)?;

@@ -241,3 +241,48 @@ fn the_last_handle_may_be_dropped_by_a_write() {
     drop(folder);
     assert!(!path.exists());
 }
+
+#[test]
+fn a_damaged_page_is_named_as_such() {
+    use crate::storage::{SqliteStore, Store, StoreError};
+    use std::os::unix::fs::FileExt;
+
+    let (folder, db) = open();
+    let path = folder.path().join("test.db");
+    let store = SqliteStore::new(db.clone()).unwrap();
+    db.write_blocking(|conn| {
+        for n in 0..2_000 {
+            conn.execute("INSERT INTO kv VALUES (?1, ?2)", (format!("k{n:05}"), "v".repeat(100)))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(check_file(&path).unwrap(), Vec::<String>::new(), "while it is open");
+    db.close();
+    drop(store);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let pages = file.metadata().unwrap().len() / u64::from(PAGE);
+    for page in pages / 2..pages {
+        file.write_all_at(&[0xff; 512], page * u64::from(PAGE)).unwrap();
+    }
+    let faults = check_file(&path).unwrap();
+    assert!(!faults.is_empty() && faults.len() <= 21, "{faults:?}");
+    let db = Database::open(&path).unwrap();
+    let read = SqliteStore::new(db).unwrap().begin().unwrap().scan("k", "l", 5_000, false);
+    assert_eq!(read, Err(StoreError::Unavailable(DAMAGED.into())));
+}
+
+#[test]
+fn an_unfinished_copy_of_a_process_that_has_ended_is_removed() {
+    let (folder, db) = open();
+    let copy = folder.path().join("copy.db");
+    let (abandoned, used) = (folder.path().join("copy.db.17.partial"), folder.path().join("copy.db.18.partial"));
+    let other = folder.path().join("copy.db.old.partial");
+    for file in [&abandoned, &used, &other] {
+        std::fs::write(file, "x").unwrap();
+    }
+    let held = std::fs::File::open(&used).unwrap();
+    held.lock().unwrap();
+    db.backup_to(&copy, |_, _| ()).unwrap();
+    assert_eq!((abandoned.exists(), used.exists(), other.exists()), (false, true, true));
+}
