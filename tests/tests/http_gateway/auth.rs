@@ -25,6 +25,8 @@ const PROTECTED: [(&str, &str); 13] = [
 const OPEN: [(&str, &str); 6] = [
     ("GET", "/"),
     ("GET", "/healthz"),
+    ("GET", "/livez"),
+    ("GET", "/readyz"),
     ("GET", "/sign-in"),
     ("POST", "/api/sign-in"),
     ("GET", "/workspace/extensions/community.agent-teams/teams"),
@@ -254,6 +256,7 @@ async fn the_sign_in_page_takes_the_secret_by_script_from_its_own_file() {
 #[tokio::test]
 async fn sec_10_health_and_logs_hold_no_ids_and_no_secrets() {
     let s = Server::start().await;
+    let alive = async || s.get("/livez").send().await.status;
     let health = s.get("/healthz").send().await;
     assert_eq!((health.status, health.json()), (200, json!({ "status": "ok" })));
     *s.agents.ill.lock().unwrap() = Some("The disk is away.");

@@ -263,6 +263,9 @@ async fn a_run_is_the_active_one_until_it_ends(tables: Subject) {
         let run = rows.run("r2")?.expect("it was inserted");
         rows.set_cancelled("r2")?;
         rows.set_status("r2", RunStatus::Interrupted)?;
+        assert!(rows.run("r2")?.is_some_and(|r| !r.cut));
+        rows.set_cut("r2")?;
+        assert!(rows.run("r2")?.is_some_and(|r| r.cut));
         assert!(rows.run("r2")?.is_some_and(|r| r.cancel && r.status == RunStatus::Interrupted && !r.ended()));
         rows.end_run(&run, RunStatus::Cancelled, None)
     })
