@@ -24,6 +24,8 @@ pub struct Client {
     http: reqwest::Client,
     /// What paths are put behind.
     base: String,
+    /// Where people reach it with a browser.
+    origin: String,
     /// The server, as people know it.
     name: String,
     token: String,
@@ -118,7 +120,8 @@ impl Client {
         }
         let http = Self::build(outbound::client_by(socket.path()))?;
         let name = format!("of the data folder {folder} (process {pid}, {url})");
-        Ok(Self { http, base: "http://localhost".into(), name, token: token.to_owned(), _socket: Some(socket) })
+        let (base, token) = ("http://localhost".into(), token.to_owned());
+        Ok(Self { http, base, origin: url, name, token, _socket: Some(socket) })
     }
 
     /// A server by its address, with a token.
@@ -131,7 +134,8 @@ impl Client {
                 Fail::usage(format!("`{base}` is not an address; give one such as http://127.0.0.1:8765"))
             })?;
         let http = Self::build(outbound::client_for(&url))?;
-        Ok(Self { http, name: format!("at {base}"), base, token: token.to_owned(), _socket: None })
+        let (origin, name, token) = (base.clone(), format!("at {base}"), token.to_owned());
+        Ok(Self { http, base, origin, name, token, _socket: None })
     }
 
     fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Fail> {
@@ -143,6 +147,12 @@ impl Client {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where people reach it with a browser, for example `http://127.0.0.1:8765`.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// An action that changes nothing.
     pub async fn read(&self, action: &str, payload: Value) -> Result<Value, Fail> {
         self.action(action, payload, Effect::None).await
