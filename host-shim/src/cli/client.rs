@@ -110,7 +110,7 @@ impl Client {
                 "no server runs on the data folder {folder}; start one with `agent-teams serve`, or name one with --server"
             )));
         };
-        let ServerFile { url, pid } = server;
+        let ServerFile { url, pid, public } = server;
         let socket = Socket::of(data).map_err(|e| Fail::open("data_folder", format!("cannot open {folder}: {e}")))?;
         if !socket.path().exists() {
             return Err(Fail::unreachable(format!(
@@ -121,7 +121,7 @@ impl Client {
         let http = Self::build(outbound::client_by(socket.path()))?;
         let name = format!("of the data folder {folder} (process {pid}, {url})");
         let (base, token) = ("http://localhost".into(), token.to_owned());
-        Ok(Self { http, base, origin: url, name, token, _socket: Some(socket) })
+        Ok(Self { http, base, origin: public.unwrap_or(url), name, token, _socket: Some(socket) })
     }
 
     /// A server by its address, with a token.
@@ -148,7 +148,8 @@ impl Client {
         &self.name
     }
 
-    /// Where people reach it with a browser, for example `http://127.0.0.1:8765`.
+    /// Where people reach it with a browser, from other machines if it is open to
+    /// them: for example `http://127.0.0.1:8765`.
     pub fn origin(&self) -> &str {
         &self.origin
     }

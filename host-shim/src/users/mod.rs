@@ -1,13 +1,13 @@
 //! Users, their tokens and their sign-in.
 //!
-//! Everything is in the host's own tables. Secrets have 256
-//! random bits and are stored only as SHA-256; they are compared in constant
-//! time. Users, tokens and sessions change while the server runs:
-//! nothing is remembered in the process, so that a user who is disabled
-//! or a token that is revoked (also by another process on the same database)
-//! is refused at the next call.
+//! Everything is in the host's own tables. Secrets have 256 random bits and are
+//! stored only as SHA-256; they are compared in constant time. Users, tokens and
+//! sessions change while the server runs: nothing is remembered in the process,
+//! so that a user who is disabled or a token that is revoked is refused at the
+//! next call.
 
 mod cli_token;
+mod noting;
 mod operator;
 mod process_secret;
 mod secret;
@@ -141,12 +141,13 @@ pub struct Users {
     clock: Arc<dyn Clock>,
     /// The command line's secret of this process, if it serves.
     cli: OnceLock<ProcessSecret>,
+    waiting: noting::Waiting,
 }
 
 impl Users {
     /// The users in these tables.
     pub fn new(tables: Tables, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { tables, clock, cli: OnceLock::new() })
+        Arc::new(Self { tables, clock, cli: OnceLock::new(), waiting: noting::Waiting::default() })
     }
 
     /// Makes the user `local` if there is no user at all. True: it was made
@@ -231,23 +232,15 @@ impl Users {
     ) -> Result<T, UserError> {
         self.tables.write(move |rows| f(rows)).await.map_err(UserError::Database)?
     }
-
-    /// Writes what no call waits for. A full disk must not lock people out of
-    /// reading.
-    fn note(&self, what: &'static str, f: impl FnOnce(&dyn UserRows) -> anyhow::Result<()> + Send + 'static) {
-        let written = self.tables.queue(move |rows| f(rows));
-        tokio::spawn(async move {
-            if let Err(error) = written.await {
-                tracing::warn!(%error, "could not note {what}");
-            }
-        });
-    }
 }
 
 /// Refuses a user that does not exist. None: all users are meant.
 fn known_user(rows: &dyn UserRows, id: Option<&str>) -> anyhow::Result<Result<(), UserError>> {
     let Some(id) = id else { return Ok(Ok(())) };
-    Ok(if rows.user(id)?.is_some() { Ok(()) } else { Err(UserError::NoUser(shown(id))) })
+    if let Err(bad) = check_id(id) {
+        return Ok(Err(bad));
+    }
+    Ok(if rows.user(id)?.is_some() { Ok(()) } else { Err(UserError::NoUser(id.to_owned())) })
 }
 
 /// The user, if it exists and is enabled.

@@ -146,7 +146,7 @@ impl Users {
         }
         if due(&session, now) {
             let id = session.id.clone();
-            self.note("the use of a session", move |rows| match rows.session(&id)? {
+            self.note(&session.id, move |rows| match rows.session(&id)? {
                 // Of many requests at once, one moves the end.
                 Some(session) if due(&session, now) => rows.set_session_used(&id, now, moved_end(&session, now)),
                 _ => Ok(()),

@@ -116,8 +116,8 @@ impl Users {
         let id = presented.id.to_owned();
         let now = self.now();
         if token.last_used_ms.is_none_or(|last| now.saturating_sub(last) >= LAST_USED_STEP_MS) {
-            let id = id.clone();
-            self.note("the use of a token", move |rows| rows.set_token_used(&id, now));
+            let used = id.clone();
+            self.note(&id, move |rows| rows.set_token_used(&used, now));
         }
         Ok(Identity { user: token.user, via: Via::Token, id })
     }
