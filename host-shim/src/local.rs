@@ -60,8 +60,12 @@ impl Socket {
 /// it stops; a killed server leaves it behind.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ServerFile {
+    /// Where it listens, for people on this machine.
     pub url: String,
     pub pid: u32,
+    /// Where people on other machines reach it, if that was configured.
+    #[serde(default)]
+    pub public: Option<String>,
 }
 
 impl ServerFile {
@@ -111,7 +115,7 @@ mod tests {
             let (there, here) = tokio::join!(tokio::net::UnixStream::connect(socket.path()), listener.accept());
             assert!(there.is_ok() && here.is_ok());
 
-            ServerFile { url: "http://x".into(), pid: 1 }.write(data).unwrap();
+            ServerFile { url: "http://x".into(), pid: 1, public: None }.write(data).unwrap();
             leave(data).unwrap();
             leave(data).unwrap();
             assert!(ServerFile::read(data).is_none() && !data.join(SOCKET_FILE).exists());

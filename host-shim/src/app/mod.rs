@@ -174,7 +174,8 @@ impl App {
         let first_start = users.first_start().await?;
         users.admit_cli(&data).await?;
         // From here on a command may come; it is answered when all is ready.
-        ServerFile { url: gateway::local_origin(&server, address), pid: std::process::id() }
+        let public = server.public_origins.first().map(ToString::to_string);
+        ServerFile { url: gateway::local_origin(&server, address), pid: std::process::id(), public }
             .write(&data)
             .map_err(|source| config::ConfigError::DataFolder { folder: data.display().to_string(), source })?;
 

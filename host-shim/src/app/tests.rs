@@ -46,7 +46,7 @@ async fn a_start_that_fails_leaves_nothing_that_leads_to_a_server() {
     let folder = tempfile::tempdir().unwrap();
     // As a killed server left it.
     drop(local::Socket::listen(folder.path()).unwrap());
-    ServerFile { url: "http://127.0.0.1:1".into(), pid: 1 }.write(folder.path()).unwrap();
+    ServerFile { url: "http://127.0.0.1:1".into(), pid: 1, public: None }.write(folder.path()).unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let config = Config::parse(&format!("[server]\nbind = \"{}\"", taken.local_addr().unwrap()), "x").unwrap();
     let setup = Setup { data: folder.path().to_owned(), config, component: None, any_port: false };

@@ -64,9 +64,9 @@ pub enum Command {
     Demo(demo::Demo),
     /// Check that everything needed is there and works; say what to do if not.
     Doctor(doctor::Doctor),
-    /// Add, list, disable and enable users. The server must not be running.
+    /// Add, list, disable and enable users, and let them sign in; for the operator.
     Users(users::Users),
-    /// Add, list and revoke tokens of programs. The server must not be running.
+    /// Add, list and revoke tokens of programs; for the operator.
     Tokens(tokens::Tokens),
     /// Copy the database into a file, also while the server runs.
     Backup(backup::Backup),

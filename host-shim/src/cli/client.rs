@@ -24,6 +24,8 @@ pub struct Client {
     http: reqwest::Client,
     /// What paths are put behind.
     base: String,
+    /// Where people reach it with a browser.
+    origin: String,
     /// The server, as people know it.
     name: String,
     token: String,
@@ -108,7 +110,7 @@ impl Client {
                 "no server runs on the data folder {folder}; start one with `agent-teams serve`, or name one with --server"
             )));
         };
-        let ServerFile { url, pid } = server;
+        let ServerFile { url, pid, public } = server;
         let socket = Socket::of(data).map_err(|e| Fail::open("data_folder", format!("cannot open {folder}: {e}")))?;
         if !socket.path().exists() {
             return Err(Fail::unreachable(format!(
@@ -118,7 +120,8 @@ impl Client {
         }
         let http = Self::build(outbound::client_by(socket.path()))?;
         let name = format!("of the data folder {folder} (process {pid}, {url})");
-        Ok(Self { http, base: "http://localhost".into(), name, token: token.to_owned(), _socket: Some(socket) })
+        let (base, token) = ("http://localhost".into(), token.to_owned());
+        Ok(Self { http, base, origin: public.unwrap_or(url), name, token, _socket: Some(socket) })
     }
 
     /// A server by its address, with a token.
@@ -131,7 +134,8 @@ impl Client {
                 Fail::usage(format!("`{base}` is not an address; give one such as http://127.0.0.1:8765"))
             })?;
         let http = Self::build(outbound::client_for(&url))?;
-        Ok(Self { http, name: format!("at {base}"), base, token: token.to_owned(), _socket: None })
+        let (origin, name, token) = (base.clone(), format!("at {base}"), token.to_owned());
+        Ok(Self { http, base, origin, name, token, _socket: None })
     }
 
     fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Fail> {
@@ -143,6 +147,13 @@ impl Client {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where people reach it with a browser, from other machines if it is open to
+    /// them: for example `http://127.0.0.1:8765`.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// An action that changes nothing.
     pub async fn read(&self, action: &str, payload: Value) -> Result<Value, Fail> {
         self.action(action, payload, Effect::None).await

@@ -1,6 +1,7 @@
 //! The command line: arguments, the choice of the command, exit codes. One
 //! command a file. Commands either open the data folder's database or speak
-//! HTTP to the server that runs on it; only `import` does whichever it can.
+//! HTTP to the server that runs on it; `users`, `tokens` and `import` do
+//! whichever they can.
 
 mod args;
 mod backup;
@@ -16,6 +17,7 @@ mod jobs;
 mod logs;
 mod offline;
 mod output;
+mod people;
 mod send;
 mod serve;
 mod settle;

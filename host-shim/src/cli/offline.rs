@@ -45,17 +45,10 @@ pub fn open_database(place: &Place) -> Result<Database, Fail> {
 
 impl From<UserError> for Fail {
     fn from(error: UserError) -> Self {
-        let (code, field) = match &error {
-            UserError::BadId(_) => ("bad_user_id", Some("user")),
-            UserError::BadTokenName => ("bad_token_name", Some("name")),
-            UserError::Exists(_) => ("user_exists", Some("user")),
-            UserError::NoUser(_) => ("no_user", Some("user")),
-            UserError::Disabled(_) => ("user_disabled", Some("user")),
-            UserError::NoToken(_) => ("no_token", Some("id")),
-            UserError::BadLink => ("sign_in_link_invalid", None),
-            UserError::Database(source) => return Self::open("database", format!("{source:#}")),
-            UserError::TokenFile(_) => return Self::open("token_file", error.to_string()),
-        };
-        Self { field: field.map(str::to_owned), ..Self::refused(code, error.to_string()) }
+        match &error {
+            UserError::Database(source) => Self::open(error.code(), format!("{source:#}")),
+            UserError::TokenFile(_) => Self::open(error.code(), error.to_string()),
+            _ => Self { field: error.field().map(str::to_owned), ..Self::refused(error.code(), error.to_string()) },
+        }
     }
 }

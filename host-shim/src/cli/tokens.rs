@@ -5,10 +5,13 @@ use serde_json::json;
 
 use super::Place;
 use super::fail::{Exit, Fail};
-use super::offline::Offline;
 use super::output::{Output, Tone};
+use super::people::People;
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "The server may be running or not. With a running server a change holds at once.\n\nExample:\n  agent-teams tokens add ada laptop"
+)]
 pub struct Tokens {
     #[command(subcommand)]
     command: Command,
@@ -35,26 +38,25 @@ enum Command {
 }
 
 pub async fn run(place: &Place, args: Tokens, output: &Output) -> Result<Exit, Fail> {
-    let offline = Offline::open(place).await?;
-    let result = act(&offline, args.command, output).await;
-    offline.close();
+    let people = People::open(place).await?;
+    let result = act(&people, args.command, output).await;
+    people.close();
     result.map(|()| Exit::Ok)
 }
 
-async fn act(offline: &Offline, command: Command, output: &Output) -> Result<(), Fail> {
-    let users = &offline.users;
+async fn act(people: &People, command: Command, output: &Output) -> Result<(), Fail> {
     match command {
         Command::Add { user, name } => {
-            let token = users.add_token(&user, &name).await?;
+            let token = people.add_token(&user, &name).await?;
             output.note(format!("The token {} of {} is shown this once:", token.id, token.user));
             output.answer(&json!({ "token": token }), || token.secret.clone());
         }
         Command::Revoke { id } => {
-            users.revoke_token(&id).await?;
+            people.revoke_token(&id).await?;
             output.answer(&json!({ "revoked": id }), || format!("The token {id} is revoked."));
         }
         Command::List { user } => {
-            let all = users.tokens(user.as_deref())?;
+            let all = people.tokens(user.as_deref()).await?;
             output.answer(&json!({ "tokens": all }), || {
                 let rows = all
                     .iter()

@@ -32,6 +32,8 @@ pub trait TeamApi: Send + Sync + 'static {
     async fn slots(&self) -> Result<String, CallError>;
     /// Ends a job that holds a slot, as the operator. JSON text.
     async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError>;
+    /// Takes away every capability that is bound to this owner's teams.
+    fn forget(&self, owner: &str);
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError>;
     async fn asset(&self, path: &str) -> Result<Asset, CallError>;
 }
@@ -69,6 +71,9 @@ impl TeamApi for Plugin {
     }
     async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
         Plugin::settle(self, team, job).await
+    }
+    fn forget(&self, owner: &str) {
+        Plugin::forget(self, owner);
     }
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
         Plugin::assets(self).await

@@ -11,7 +11,7 @@ use super::calls::Turn;
 use super::json::{MAX_BODY, Unread};
 use super::{App, PAGE_PATH, Problem};
 use crate::config::Origin;
-use crate::users::{AuthError, Identity, SESSION_LIFETIME_MS, Via};
+use crate::users::{AuthError, Identity, SESSION_LONGEST_MS, Via};
 
 /// The largest body of a sign-in, in bytes; anybody may send one.
 const MAX_SIGN_IN: usize = 4 * 1024;
@@ -35,7 +35,7 @@ impl FromRequestParts<App> for SignedIn {
         // beside it never makes up for a wrong one.
         if parts.headers.contains_key(header::AUTHORIZATION) {
             let token = bearer(&parts.headers).ok_or(AuthError::Unknown)?;
-            return Ok(Self(app.parts.users.authenticate_token(token).await?));
+            return Ok(Self(app.parts.users.authenticate_token(token)?));
         }
         let secret = app.cookie.find(&parts.headers).ok_or(AuthError::Unknown)?;
         let identity = app.parts.users.authenticate_session(secret)?;
@@ -136,7 +136,10 @@ pub(super) async fn sign_in(State(app): State<App>, headers: HeaderMap, body: Un
         .and_then(|value| value.as_str())
         .ok_or_else(|| Problem::invalid("text_required", "Give the secret of the sign-in link as text.", "secret"))?;
     let session = app.parts.users.redeem(secret).await?;
-    let cookie = app.cookie.header(&headers, &session.secret, SESSION_LIFETIME_MS / 1000)?;
+    // The browser keeps the cookie for as long as a session can last at all, and
+    // the server alone decides when it ends: so no later answer has to renew the
+    // cookie whenever the session's end moves.
+    let cookie = app.cookie.header(&headers, &session.secret, SESSION_LONGEST_MS / 1000)?;
     tracing::info!("somebody signed in");
     let answer = Json(json!({ "user": session.user, "page": PAGE_PATH }));
     Ok(([(header::SET_COOKIE, cookie)], answer).into_response())

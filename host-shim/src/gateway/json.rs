@@ -73,6 +73,12 @@ impl Unread {
     }
 }
 
+/// A member that must be text.
+pub(super) fn text_of(members: &Map<String, Value>, name: &str) -> Result<String, Problem> {
+    let value = members.get(name).and_then(Value::as_str);
+    value.map(str::to_owned).ok_or_else(|| Problem::invalid("text_required", "Give this member as text.", name))
+}
+
 /// Only `application/json`: a page of another origin cannot send it unasked.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();

@@ -16,6 +16,7 @@ mod json;
 mod listen;
 mod operator;
 mod problem;
+mod sessions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -144,8 +145,9 @@ fn router(
         .route("/api/sign-in", post(auth::sign_in))
         .route("/api/sign-in-link", post(auth::sign_in_link))
         .route("/api/sign-out", post(auth::sign_out))
-        .route("/api/operator/slots", get(operator::slots))
-        .route("/api/operator/settle", post(operator::settle))
+        .route("/api/sessions", get(sessions::list))
+        .route("/api/sessions/end", post(sessions::end))
+        .merge(operator_routes())
         .route("/sign-in", get(auth::page))
         .route("/sign-in/{file}", get(auth::page_file))
         .route("/livez", get(actions::alive))
@@ -158,4 +160,18 @@ fn router(
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::check))
         .with_state(app);
     (routes, passing_on)
+}
+
+/// The routes that are the operator's alone.
+fn operator_routes() -> Router<App> {
+    Router::new()
+        .route("/api/operator/slots", get(operator::slots))
+        .route("/api/operator/settle", post(operator::settle))
+        .route("/api/operator/users", get(operator::users::list).post(operator::users::add))
+        .route("/api/operator/users/{user}", post(operator::users::change))
+        .route("/api/operator/tokens", get(operator::users::tokens).post(operator::users::add_token))
+        .route("/api/operator/tokens/{id}/revoke", post(operator::users::revoke_token))
+        .route("/api/operator/links", post(operator::users::link))
+        .route("/api/operator/sessions", get(operator::sessions::list))
+        .route("/api/operator/sessions/end", post(operator::sessions::end))
 }

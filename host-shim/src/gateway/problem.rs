@@ -196,16 +196,14 @@ impl From<AuthError> for Problem {
 
 impl From<UserError> for Problem {
     fn from(error: UserError) -> Self {
+        let status = match &error {
+            UserError::BadId(_) | UserError::BadTokenName => StatusCode::BAD_REQUEST,
+            UserError::BadLink | UserError::Disabled(_) => StatusCode::FORBIDDEN,
+            UserError::NoUser(_) | UserError::NoToken(_) | UserError::NoSession(_) => StatusCode::NOT_FOUND,
+            UserError::Exists(_) => StatusCode::CONFLICT,
+            UserError::Database(_) | UserError::TokenFile(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
         match error {
-            UserError::BadLink => Self::new(StatusCode::FORBIDDEN, "sign_in_link_invalid", sentence(&error)),
-            UserError::NoUser(_) | UserError::NoToken(_) => {
-                Self::new(StatusCode::NOT_FOUND, "not_found", sentence(&error))
-            }
-            UserError::Disabled(_) => Self::new(StatusCode::FORBIDDEN, "user_disabled", sentence(&error)),
-            UserError::Exists(_) => Self::new(StatusCode::CONFLICT, "user_exists", sentence(&error)),
-            UserError::BadId(_) | UserError::BadTokenName => {
-                Self::new(StatusCode::BAD_REQUEST, "invalid", sentence(&error))
-            }
             UserError::Database(error) if outcome_unknown(&error) => {
                 tracing::error!(%error, "whether a change of the users was written is unknown");
                 Self::new(
@@ -216,6 +214,7 @@ impl From<UserError> for Problem {
             }
             UserError::Database(error) => AuthError::Database(error).into(),
             UserError::TokenFile(_) => Self::internal(),
+            _ => Self { field: error.field().map(str::to_owned), ..Self::new(status, error.code(), sentence(&error)) },
         }
     }
 }

@@ -43,7 +43,7 @@ impl Users {
     async fn revoke_stored(&self, file: &Path) -> Result<(), UserError> {
         let left = std::fs::read_to_string(file).unwrap_or_default();
         let Some(left) = Presented::parse(tokens::PREFIX, left.trim()) else { return Ok(()) };
-        let stored = self.tokens(Some(LOCAL_USER))?;
+        let stored = self.read(|rows| rows.tokens(Some(LOCAL_USER)))?;
         match stored.iter().any(|token| token.id == left.id && token.name == STORED_NAME) {
             true => self.revoke_token(left.id).await,
             false => Ok(()),

@@ -1,12 +1,13 @@
 //! Users, their tokens and their sign-in.
 //!
-//! Everything is in the host's own tables. Secrets have 256
-//! random bits and are stored only as SHA-256; they are compared in constant
-//! time. Nothing is remembered in the process, so that a user who is disabled
-//! or a token that is revoked (also by another process on the same database)
-//! is refused at the next call.
+//! Everything is in the host's own tables. Secrets have 256 random bits and are
+//! stored only as SHA-256; they are compared in constant time. Users, tokens and
+//! sessions change while the server runs: nothing is remembered in the process,
+//! so that a user who is disabled or a token that is revoked is refused at the
+//! next call.
 
 mod cli_token;
+mod noting;
 mod operator;
 mod process_secret;
 mod secret;
@@ -15,17 +16,20 @@ mod tokens;
 
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::storage::Tables;
 use crate::storage::tables::UserRows;
+pub use crate::storage::tables::users::TokenKind;
 use crate::storage::tables::users::UserRow;
 
 pub use cli_token::CLI_TOKEN_FILE;
 pub use operator::{OPERATOR_TOKEN_FILE, Operator};
 use process_secret::ProcessSecret;
-pub use sessions::{LINK_LIFETIME_MS, SESSION_LIFETIME_MS, Session, SignInLink};
+pub use sessions::{
+    Ending, LINK_LIFETIME_MS, NewSession, SESSION_LIFETIME_MS, SESSION_LONGEST_MS, Session, SignInLink,
+};
 pub use tokens::{NewToken, Token};
 
 /// The user that the first start makes.
@@ -53,12 +57,42 @@ pub enum UserError {
     Disabled(String),
     #[error("there is no token `{0}`")]
     NoToken(String),
+    #[error("there is no session `{0}`")]
+    NoSession(String),
     #[error("this sign-in link is not valid (any more); ask for a new one")]
     BadLink,
     #[error("the user database cannot answer")]
     Database(#[source] anyhow::Error),
     #[error("{0:#}")]
     TokenFile(anyhow::Error),
+}
+
+impl UserError {
+    /// Stable and machine-readable.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadId(_) => "bad_user_id",
+            Self::BadTokenName => "bad_token_name",
+            Self::Exists(_) => "user_exists",
+            Self::NoUser(_) => "no_user",
+            Self::Disabled(_) => "user_disabled",
+            Self::NoToken(_) => "no_token",
+            Self::NoSession(_) => "no_session",
+            Self::BadLink => "sign_in_link_invalid",
+            Self::Database(_) => "database",
+            Self::TokenFile(_) => "token_file",
+        }
+    }
+
+    /// The argument at fault.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::BadId(_) | Self::Exists(_) | Self::NoUser(_) | Self::Disabled(_) => Some("user"),
+            Self::BadTokenName => Some("name"),
+            Self::NoToken(_) | Self::NoSession(_) => Some("id"),
+            Self::BadLink | Self::Database(_) | Self::TokenFile(_) => None,
+        }
+    }
 }
 
 /// Why somebody is not let in.
@@ -91,7 +125,7 @@ pub struct Identity {
 }
 
 /// One user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub id: String,
     pub enabled: bool,
@@ -107,12 +141,13 @@ pub struct Users {
     clock: Arc<dyn Clock>,
     /// The command line's secret of this process, if it serves.
     cli: OnceLock<ProcessSecret>,
+    waiting: noting::Waiting,
 }
 
 impl Users {
     /// The users in these tables.
     pub fn new(tables: Tables, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { tables, clock, cli: OnceLock::new() })
+        Arc::new(Self { tables, clock, cli: OnceLock::new(), waiting: noting::Waiting::default() })
     }
 
     /// Makes the user `local` if there is no user at all. True: it was made
@@ -199,10 +234,19 @@ impl Users {
     }
 }
 
+/// Refuses a user that does not exist. None: all users are meant.
+fn known_user(rows: &dyn UserRows, id: Option<&str>) -> anyhow::Result<Result<(), UserError>> {
+    let Some(id) = id else { return Ok(Ok(())) };
+    if let Err(bad) = check_id(id) {
+        return Ok(Err(bad));
+    }
+    Ok(if rows.user(id)?.is_some() { Ok(()) } else { Err(UserError::NoUser(id.to_owned())) })
+}
+
 /// The user, if it exists and is enabled.
 fn enabled_user(rows: &dyn UserRows, id: &str) -> anyhow::Result<Result<(), UserError>> {
     Ok(match rows.user(id)? {
-        None => Err(UserError::NoUser(id.to_owned())),
+        None => Err(UserError::NoUser(shown(id))),
         Some(user) if !user.enabled() => Err(UserError::Disabled(id.to_owned())),
         Some(_) => Ok(()),
     })
@@ -227,8 +271,12 @@ pub fn check_id(id: &str) -> Result<(), UserError> {
     let good = id.len() <= MAX_USER_ID
         && id.bytes().next().is_some_and(first)
         && id.bytes().all(|b| first(b) || matches!(b, b'.' | b'_' | b'-'));
-    // What is refused goes into a message: at most a readable part of it.
-    if good { Ok(()) } else { Err(UserError::BadId(id.chars().filter(|c| !c.is_control()).take(80).collect())) }
+    if good { Ok(()) } else { Err(UserError::BadId(shown(id))) }
+}
+
+/// What is refused goes into a message: at most a readable part of it.
+fn shown(id: &str) -> String {
+    id.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
 impl From<UserRow> for User {

@@ -1,6 +1,6 @@
-//! The operator: a person who may read the data folder. The commands `users`,
-//! `tokens` and `backup` need nothing else; those that ask the running server
-//! present a secret that it wrote into the folder when it started.
+//! The operator: a person who may read the data folder. While no server runs, the
+//! commands `users`, `tokens` and `backup` need nothing else; what asks the running
+//! server presents a secret that it wrote into the folder when it started.
 //!
 //! The secret belongs to no user. It opens the operator's routes and no other, and no
 //! user's token or session opens them. It ends with the process.

@@ -36,6 +36,14 @@ impl Fixture {
     fn pass(&self, ms: i64) {
         self.clock.0.fetch_add(ms as u64, Ordering::SeqCst);
     }
+    /// Signs a user in.
+    async fn session(&self, user: &str) -> NewSession {
+        self.users.redeem(&self.users.sign_in_link(user).await.unwrap().secret).await.unwrap()
+    }
+    /// Waits until everything is written that nobody waits for.
+    async fn noted(&self) {
+        self.users.tables.write(|_| Ok(())).await.unwrap();
+    }
 }
 
 #[test]
@@ -89,7 +97,8 @@ async fn what_cannot_be_read_is_neither_disabled_nor_signed_out() {
     let f = fixture().await;
     f.users.add("ann").await.unwrap();
     let token = f.users.add_token("ann", "x").await.unwrap();
-    let identity = f.users.authenticate_token(&token.secret).await.unwrap();
+    let identity = f.users.authenticate_token(&token.secret).unwrap();
+    f.noted().await;
     // A commit whose outcome is unknown, and then one that would settle it.
     f.db.fail_commits(&[rusqlite::ffi::SQLITE_IOERR_FSYNC, rusqlite::ffi::SQLITE_IOERR_WRITE]);
     let unknown = f.users.add("bob").await.unwrap_err();
@@ -98,7 +107,7 @@ async fn what_cannot_be_read_is_neither_disabled_nor_signed_out() {
     assert_eq!((problem.status.as_u16(), problem.code.as_str()), (504, "outcome_unknown"));
     assert!(f.users.enabled("ann").is_err());
     assert!(f.users.still_valid(&identity).is_err());
-    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Database(_))));
+    assert!(matches!(f.users.authenticate_token(&token.secret), Err(AuthError::Database(_))));
     while f.users.enabled("ann").is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -114,29 +123,32 @@ async fn a_token_works_until_it_is_revoked() {
     }
     let token = f.users.add_token("ann", &"研".repeat(80)).await.unwrap();
     assert_eq!(f.users.tokens(Some("ann")).unwrap()[0].last_used_at, None);
-    let identity = f.users.authenticate_token(&token.secret).await.unwrap();
+    let identity = f.users.authenticate_token(&token.secret).unwrap();
     assert_eq!((identity.user.as_str(), identity.via, &identity.id), ("ann", Via::Token, &token.id));
     assert!(f.users.still_valid(&identity).unwrap());
-    let used = |f: &Fixture| f.users.tokens(None).unwrap()[0].last_used_at.clone().unwrap();
-    assert_eq!(used(&f), "2027-01-15T08:00:00.000Z");
+    let used = async || {
+        f.noted().await;
+        f.users.tokens(None).unwrap()[0].last_used_at.clone().unwrap()
+    };
+    assert_eq!(used().await, "2027-01-15T08:00:00.000Z");
     f.pass(59_999);
-    f.users.authenticate_token(&token.secret).await.unwrap();
-    assert_eq!(used(&f), "2027-01-15T08:00:00.000Z");
+    f.users.authenticate_token(&token.secret).unwrap();
+    assert_eq!(used().await, "2027-01-15T08:00:00.000Z");
     f.pass(1);
-    f.users.authenticate_token(&token.secret).await.unwrap();
-    assert_eq!(used(&f), "2027-01-15T08:01:00.000Z");
+    f.users.authenticate_token(&token.secret).unwrap();
+    assert_eq!(used().await, "2027-01-15T08:01:00.000Z");
 
     // Another secret under the same id is nobody's.
     let other = f.users.add_token("ann", "two").await.unwrap();
     let forged = format!("att_{}.{}", token.id, other.secret.split_once('.').unwrap().1);
-    assert!(matches!(f.users.authenticate_token(&forged).await, Err(AuthError::Unknown)));
+    assert!(matches!(f.users.authenticate_token(&forged), Err(AuthError::Unknown)));
 
     f.users.revoke_token(&token.id).await.unwrap();
     f.users.revoke_token(&token.id).await.unwrap();
     assert!(matches!(f.users.revoke_token("no").await, Err(UserError::NoToken(_))));
-    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Unknown)));
+    assert!(matches!(f.users.authenticate_token(&token.secret), Err(AuthError::Unknown)));
     assert!(!f.users.still_valid(&identity).unwrap());
-    assert!(f.users.authenticate_token(&other.secret).await.is_ok());
+    assert!(f.users.authenticate_token(&other.secret).is_ok());
     assert!(!format!("{other:?}").contains(&other.secret));
 }
 
@@ -150,10 +162,10 @@ async fn a_disabled_users_tokens_rest_and_its_sessions_end() {
     let identity = f.users.authenticate_session(&session.secret).unwrap();
     f.users.set_enabled("ann", false).await.unwrap();
     assert!(!f.users.still_valid(&identity).unwrap());
-    assert!(matches!(f.users.authenticate_token(&token.secret).await, Err(AuthError::Disabled)));
+    assert!(matches!(f.users.authenticate_token(&token.secret), Err(AuthError::Disabled)));
     assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
     f.users.set_enabled("ann", true).await.unwrap();
-    assert!(f.users.authenticate_token(&token.secret).await.is_ok());
+    assert!(f.users.authenticate_token(&token.secret).is_ok());
     assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
     assert!(matches!(f.users.redeem(&link.secret).await, Err(UserError::BadLink)));
 }
@@ -198,8 +210,7 @@ async fn a_link_works_once_and_for_ten_minutes() {
 async fn a_session_ends_by_sign_out_and_by_time() {
     let f = fixture().await;
     f.users.add("ann").await.unwrap();
-    let begin = async || f.users.redeem(&f.users.sign_in_link("ann").await.unwrap().secret).await.unwrap();
-    let (one, two) = (begin().await, begin().await);
+    let (one, two) = (f.session("ann").await, f.session("ann").await);
     let identity = f.users.authenticate_session(&one.secret).unwrap();
     f.users.sign_out(&identity).await.unwrap();
     f.users.sign_out(&identity).await.unwrap();
@@ -211,7 +222,144 @@ async fn a_session_ends_by_sign_out_and_by_time() {
     assert!(!f.users.still_valid(&identity).unwrap());
     assert!(matches!(f.users.authenticate_session(&two.secret), Err(AuthError::Unknown)));
     // A session is no token and a token is no session.
-    assert!(matches!(f.users.authenticate_token(&two.secret).await, Err(AuthError::Unknown)));
+    assert!(matches!(f.users.authenticate_token(&two.secret), Err(AuthError::Unknown)));
+}
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+#[tokio::test]
+async fn a_session_that_is_used_stays_and_one_that_is_not_ends() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let (used, idle) = (f.session("ann").await, f.session("ann").await);
+    let shown = async |at: usize| {
+        f.noted().await;
+        let session = f.users.sessions(Some("ann")).unwrap().remove(at);
+        (session.last_used_at[..10].to_owned(), session.expires_at[..10].to_owned())
+    };
+    let at = f.users.sessions(Some("ann")).unwrap().iter().position(|s| used.secret.starts_with(&s.id)).unwrap();
+    // Within a day nothing is written.
+    f.pass(DAY);
+    f.users.authenticate_session(&used.secret).unwrap();
+    assert_eq!(shown(at).await, ("2027-01-15".into(), "2027-02-14".into()));
+    f.pass(1);
+    f.users.authenticate_session(&used.secret).unwrap();
+    assert_eq!(shown(at).await, ("2027-01-16".into(), "2027-02-15".into()));
+    f.pass(29 * DAY);
+    let identity = f.users.authenticate_session(&used.secret).unwrap();
+    f.noted().await;
+    assert!(matches!(f.users.authenticate_session(&idle.secret), Err(AuthError::Unknown)));
+    assert_eq!(f.users.sessions(Some("ann")).unwrap().len(), 1, "an ended one is not listed");
+    f.pass(29 * DAY);
+    assert!(f.users.still_valid(&identity).unwrap());
+    f.pass(DAY);
+    assert!(matches!(f.users.authenticate_session(&used.secret), Err(AuthError::Unknown)));
+}
+
+#[tokio::test]
+async fn no_session_lasts_longer_than_the_bound() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let session = f.session("ann").await;
+    for _ in 0..399 {
+        f.pass(DAY + 1);
+        f.users.authenticate_session(&session.secret).unwrap();
+        f.noted().await;
+    }
+    let listed = f.users.sessions(None).unwrap();
+    assert_eq!(listed[0].expires_at, "2028-02-19T08:00:00.000Z", "400 days after it began");
+    f.pass(DAY - 399);
+    assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
+}
+
+#[tokio::test]
+async fn a_request_does_not_wait_until_its_use_is_noted() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    let (token, session) = (f.users.add_token("ann", "x").await.unwrap(), f.session("ann").await);
+    f.pass(DAY + 1);
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let held = f.db.queue(move |_| Ok(wait.recv()?));
+    f.users.authenticate_token(&token.secret).unwrap();
+    f.users.authenticate_session(&session.secret).unwrap();
+    go.send(()).unwrap();
+    held.await.unwrap();
+    f.noted().await;
+    assert!(f.users.tokens(None).unwrap()[0].last_used_at.is_some());
+    assert_eq!(f.users.sessions(None).unwrap()[0].last_used_at, "2027-01-16T08:00:00.001Z");
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_ahead_ends_no_session_for_good() {
+    let f = fixture().await;
+    for user in ["ann", "bob"] {
+        f.users.add(user).await.unwrap();
+    }
+    let session = f.session("ann").await;
+    f.pass(59 * DAY);
+    assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
+    f.session("bob").await;
+    f.pass(-59 * DAY);
+    assert_eq!(f.users.authenticate_session(&session.secret).unwrap().user, "ann");
+    // One that ended long ago is gone.
+    f.pass(60 * DAY);
+    f.session("bob").await;
+    f.pass(-60 * DAY);
+    assert!(matches!(f.users.authenticate_session(&session.secret), Err(AuthError::Unknown)));
+}
+
+#[tokio::test]
+async fn sessions_end_by_name_by_user_and_all_but_one() {
+    let f = fixture().await;
+    for user in ["ann", "bob"] {
+        f.users.add(user).await.unwrap();
+    }
+    let mut ann = Vec::new();
+    for _ in 0..4 {
+        ann.push(f.users.authenticate_session(&f.session("ann").await.secret).unwrap().id);
+    }
+    let bob = f.users.authenticate_session(&f.session("bob").await.secret).unwrap().id;
+    let end = async |user, ending| f.users.end_sessions(user, ending).await;
+    let refused = end(Some("ann"), Ending::One(bob.clone())).await.unwrap_err();
+    assert!(matches!(refused, UserError::NoSession(id) if id == bob), "another user's is none");
+    assert!(matches!(end(None, Ending::One("no".into())).await, Err(UserError::NoSession(_))));
+    assert!(matches!(end(Some("cy"), Ending::All).await, Err(UserError::NoUser(_))));
+    assert!(matches!(f.users.sessions(Some("cy")), Err(UserError::NoUser(_))));
+    assert_eq!(end(Some("ann"), Ending::One(ann[0].clone())).await.unwrap(), 1);
+    assert_eq!(end(Some("ann"), Ending::Others(ann[1].clone())).await.unwrap(), 2);
+    let left: Vec<String> = f.users.sessions(None).unwrap().into_iter().map(|s| s.id).collect();
+    assert!(left.len() == 2 && left.contains(&ann[1]) && left.contains(&bob), "{left:?}");
+    assert_eq!(end(Some("ann"), Ending::All).await.unwrap(), 1);
+    assert_eq!(end(None, Ending::One(bob)).await.unwrap(), 1);
+    assert!(f.users.sessions(None).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn only_a_users_own_token_lets_in() {
+    let f = fixture().await;
+    f.users.add("ann").await.unwrap();
+    for kind in [TokenKind::User, TokenKind::Conversation, TokenKind::Seat] {
+        let secret = secret::Secret::new("att_").unwrap();
+        let row = crate::storage::tables::users::TokenRow {
+            id: secret.id.clone(),
+            user: "ann".into(),
+            kind,
+            thread: Some("t".into()),
+            name: "x".into(),
+            hash: secret.hash.to_vec(),
+            created_ms: 1,
+            last_used_ms: None,
+            revoked_ms: None,
+        };
+        f.users.tables.write(move |rows| rows.insert_token(&row)).await.unwrap();
+        let identity = Identity { user: "ann".into(), via: Via::Token, id: secret.id };
+        let user = kind == TokenKind::User;
+        assert_eq!(f.users.authenticate_token(&secret.text).is_ok(), user, "{kind:?}");
+        assert_eq!(f.users.still_valid(&identity).unwrap(), user, "{kind:?}");
+        if !user {
+            assert!(matches!(f.users.authenticate_token(&secret.text), Err(AuthError::Unknown)));
+        }
+    }
 }
 
 #[tokio::test]
@@ -226,12 +374,12 @@ async fn the_command_lines_token_is_new_in_each_process_and_ends_with_it() {
     let first = std::fs::read_to_string(&file).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    let identity = f.users.authenticate_token(first.trim()).await.unwrap();
+    let identity = f.users.authenticate_token(first.trim()).unwrap();
     assert_eq!((identity.user.as_str(), identity.via), (LOCAL_USER, Via::Token));
     assert!(f.users.still_valid(&identity).unwrap());
     assert!(f.users.tokens(None).unwrap().is_empty(), "it is stored nowhere");
     f.users.set_enabled(LOCAL_USER, false).await.unwrap();
-    assert!(matches!(f.users.authenticate_token(first.trim()).await, Err(AuthError::Disabled)));
+    assert!(matches!(f.users.authenticate_token(first.trim()), Err(AuthError::Disabled)));
     assert!(!f.users.still_valid(&identity).unwrap());
     f.users.set_enabled(LOCAL_USER, true).await.unwrap();
 
@@ -240,8 +388,8 @@ async fn the_command_lines_token_is_new_in_each_process_and_ends_with_it() {
     let next = Users::new(tables, f.clock.clone());
     next.admit_cli(f.folder.path()).await.unwrap();
     let second = std::fs::read_to_string(&file).unwrap();
-    assert!(next.authenticate_token(second.trim()).await.is_ok());
-    assert!(matches!(next.authenticate_token(first.trim()).await, Err(AuthError::Unknown)));
+    assert!(next.authenticate_token(second.trim()).is_ok());
+    assert!(matches!(next.authenticate_token(first.trim()), Err(AuthError::Unknown)));
     assert!(!next.still_valid(&identity).unwrap());
     f.users.dismiss_cli();
     assert!(file.exists(), "the newer process's stays");
@@ -257,8 +405,8 @@ async fn the_token_that_an_earlier_version_left_is_ended() {
     let own = f.users.add_token(LOCAL_USER, "cli").await.unwrap();
     std::fs::write(f.folder.path().join(CLI_TOKEN_FILE), format!("{}\n", left.secret)).unwrap();
     f.users.admit_cli(f.folder.path()).await.unwrap();
-    assert!(matches!(f.users.authenticate_token(&left.secret).await, Err(AuthError::Unknown)));
-    assert!(f.users.authenticate_token(&own.secret).await.is_ok(), "a person's own token of that name stays");
+    assert!(matches!(f.users.authenticate_token(&left.secret), Err(AuthError::Unknown)));
+    assert!(f.users.authenticate_token(&own.secret).is_ok(), "a person's own token of that name stays");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! Tokens: how programs call the API.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::secret::{Presented, Secret};
-use super::{AuthError, Identity, MAX_TOKEN_NAME, UserDirectory, UserError, Users, Via, enabled_user, rfc3339};
-use crate::storage::tables::users::TokenRow;
+use super::{
+    AuthError, Identity, MAX_TOKEN_NAME, UserDirectory, UserError, Users, Via, enabled_user, known_user, rfc3339, shown,
+};
+use crate::storage::tables::users::{TokenKind, TokenRow};
 
 /// What every token begins with, so that people and scanners recognise one.
 pub(super) const PREFIX: &str = "att_";
@@ -13,10 +15,12 @@ pub(super) const PREFIX: &str = "att_";
 const LAST_USED_STEP_MS: i64 = 60_000;
 
 /// A token as it may be shown: never its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     pub id: String,
     pub user: String,
+    /// What it is for; only those of kind `user` are made so far.
+    pub kind: TokenKind,
     pub name: String,
     /// RFC 3339, as the other times.
     pub created_at: String,
@@ -27,7 +31,7 @@ pub struct Token {
 }
 
 /// A new token. The secret is known now and never again.
-#[derive(Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewToken {
     pub id: String,
     pub user: String,
@@ -58,6 +62,8 @@ impl Users {
             rows.insert_token(&TokenRow {
                 id: secret.id.clone(),
                 user: user.clone(),
+                kind: TokenKind::User,
+                thread: None,
                 name: name.clone(),
                 hash: secret.hash.to_vec(),
                 created_ms: now,
@@ -71,26 +77,32 @@ impl Users {
 
     /// The tokens of one user, or of all, oldest first; revoked ones too.
     pub fn tokens(&self, user: Option<&str>) -> Result<Vec<Token>, UserError> {
-        self.read(|rows| Ok(rows.tokens(user)?.into_iter().map(Token::from).collect()))
+        self.read(|rows| {
+            if let Err(refused) = known_user(rows, user)? {
+                return Ok(Err(refused));
+            }
+            Ok(Ok(rows.tokens(user)?.into_iter().map(Token::from).collect()))
+        })?
     }
 
     /// Ends a token, named by its id. Repeating it changes nothing.
     pub async fn revoke_token(&self, id: &str) -> Result<(), UserError> {
         let (id, now) = (id.to_owned(), self.now());
-        self.write(move |rows| Ok(if rows.revoke_token(&id, now)? { Ok(()) } else { Err(UserError::NoToken(id)) }))
-            .await
+        self.write(move |rows| {
+            Ok(if rows.revoke_token(&id, now)? { Ok(()) } else { Err(UserError::NoToken(shown(&id))) })
+        })
+        .await
     }
 
-    /// Who presents this token.
-    pub async fn authenticate_token(&self, text: &str) -> Result<Identity, AuthError> {
+    /// Who presents this token. That it is used is noted without waiting for
+    /// it. Must be called inside the runtime.
+    pub fn authenticate_token(&self, text: &str) -> Result<Identity, AuthError> {
         if let Some(identity) = self.authenticate_cli(text) {
             return identity;
         }
         let presented = Presented::parse(PREFIX, text).ok_or(AuthError::Unknown)?;
         let found = self.tables.read(|rows| {
-            let Some(token) = rows.token(presented.id)?.filter(|token| token.revoked_ms.is_none()) else {
-                return Ok(None);
-            };
+            let Some(token) = rows.token(presented.id)?.filter(lets_in) else { return Ok(None) };
             let enabled = rows.user(&token.user)?.is_some_and(|user| user.enabled());
             Ok(Some((token, enabled)))
         });
@@ -104,12 +116,8 @@ impl Users {
         let id = presented.id.to_owned();
         let now = self.now();
         if token.last_used_ms.is_none_or(|last| now.saturating_sub(last) >= LAST_USED_STEP_MS) {
-            let id = id.clone();
-            let noted = self.tables.write(move |rows| rows.set_token_used(&id, now));
-            // A full disk must not lock people out of reading.
-            if let Err(error) = noted.await {
-                tracing::warn!(%error, "could not note the use of a token");
-            }
+            let used = id.clone();
+            self.note(&id, move |rows| rows.set_token_used(&used, now));
         }
         Ok(Identity { user: token.user, via: Via::Token, id })
     }
@@ -123,7 +131,7 @@ impl Users {
         let (now, of) = (self.now(), &identity.user);
         self.read(|rows| {
             let valid = match identity.via {
-                Via::Token => rows.token(&identity.id)?.is_some_and(|t| t.user == *of && t.revoked_ms.is_none()),
+                Via::Token => rows.token(&identity.id)?.is_some_and(|t| t.user == *of && lets_in(&t)),
                 Via::Session => rows.session(&identity.id)?.is_some_and(|s| s.user == *of && s.expires_ms > now),
             };
             Ok(valid && rows.user(of)?.is_some_and(|user| user.enabled()))
@@ -131,11 +139,18 @@ impl Users {
     }
 }
 
+/// Whether this token may call the API: one of another kind may not, and is
+/// refused like one that does not exist.
+fn lets_in(token: &TokenRow) -> bool {
+    token.kind == TokenKind::User && token.revoked_ms.is_none()
+}
+
 impl From<TokenRow> for Token {
     fn from(row: TokenRow) -> Self {
         Self {
             id: row.id,
             user: row.user,
+            kind: row.kind,
             name: row.name,
             created_at: rfc3339(row.created_ms),
             last_used_at: row.last_used_ms.map(rfc3339),

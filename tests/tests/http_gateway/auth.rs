@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::server::{LOG, Server};
 
 /// Every route that needs somebody, as method and path.
-const PROTECTED: [(&str, &str); 13] = [
+const PROTECTED: [(&str, &str); 15] = [
     ("GET", "/api/plugins/community.agent-teams/actions"),
     ("POST", "/api/plugins/community.agent-teams/actions/list"),
     ("GET", "/api/plugins/community.agent-teams/mentions?query=a"),
@@ -19,6 +19,8 @@ const PROTECTED: [(&str, &str); 13] = [
     ("GET", "/api/me"),
     ("POST", "/api/sign-in-link"),
     ("POST", "/api/sign-out"),
+    ("GET", "/api/sessions"),
+    ("POST", "/api/sessions/end"),
 ];
 
 /// Routes for everybody who reaches the server.
@@ -105,7 +107,19 @@ async fn sec_7_every_route_refuses_other_hosts_and_origins_before_anything_happe
 }
 
 /// The operator's routes, as method and path.
-const OPERATOR: [(&str, &str); 2] = [("GET", "/api/operator/slots"), ("POST", "/api/operator/settle")];
+const OPERATOR: [(&str, &str); 11] = [
+    ("GET", "/api/operator/slots"),
+    ("POST", "/api/operator/settle"),
+    ("GET", "/api/operator/users"),
+    ("POST", "/api/operator/users"),
+    ("POST", "/api/operator/users/ann"),
+    ("GET", "/api/operator/tokens"),
+    ("POST", "/api/operator/tokens"),
+    ("POST", "/api/operator/tokens/x/revoke"),
+    ("POST", "/api/operator/links"),
+    ("GET", "/api/operator/sessions"),
+    ("POST", "/api/operator/sessions/end"),
+];
 
 #[tokio::test]
 async fn the_operators_routes_are_for_the_operators_secret_and_it_is_for_nothing_else() {
@@ -194,7 +208,7 @@ async fn a_sign_in_link_works_once_and_its_cookie_is_closed_to_scripts() {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.json()["user"], "ann");
     let cookie = answer.header("set-cookie").unwrap();
-    for part in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=2592000"] {
+    for part in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=34560000"] {
         assert!(cookie.contains(part), "{cookie}");
     }
     assert!(!cookie.contains("Domain"));
@@ -262,6 +276,7 @@ async fn sec_10_health_and_logs_hold_no_ids_and_no_secrets() {
     *s.agents.ill.lock().unwrap() = Some("The disk is away.");
     let health = s.get("/healthz").send().await;
     assert_eq!((health.refusal(), &health.json()["detail"]), ((503, "unhealthy".into()), &json!("The disk is away.")));
+    assert_eq!((s.get("/readyz").send().await.status, alive().await), (503, 200), "the process itself is well");
 
     let token = s.token("ann").await;
     let link = s.users.sign_in_link("ann").await.unwrap();

@@ -42,6 +42,8 @@ pub struct FakeTeam {
     calls: Mutex<Vec<Call>>,
     /// The error of the next action or dispatch.
     pub fail: Mutex<Option<CallError>>,
+    /// The owners whose capabilities were taken away.
+    pub forgotten: Mutex<Vec<String>>,
     /// `slow` tells of its begin and its end, and goes on when told.
     pub begun: Notify,
     pub go_on: Notify,
@@ -126,6 +128,9 @@ impl TeamApi for FakeTeam {
     async fn settle(&self, team: &TeamRef, job: &str) -> Result<String, CallError> {
         let TeamRef { owner, team } = team;
         Ok(json!({ "job": { "owner": owner, "team": team, "id": job } }).to_string())
+    }
+    fn forget(&self, owner: &str) {
+        self.forgotten.lock().unwrap().push(owner.to_owned());
     }
     async fn assets(&self) -> Result<Vec<AssetInfo>, CallError> {
         let info =

@@ -9,3 +9,4 @@ mod conversations;
 mod events;
 mod fakes;
 mod server;
+mod users;

@@ -1,6 +1,7 @@
 //! The contract of `storage` (`wit/storage.wit`), held against every backend.
 
 mod limits;
+mod migration;
 mod model;
 mod tables;
 

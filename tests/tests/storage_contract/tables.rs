@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_teams_host::storage::database::Database;
 use agent_teams_host::storage::tables::agents::{Approval, MessageRow, Role, RunStatus, StoredCall, StoredQuestion};
-use agent_teams_host::storage::tables::users::{LinkRow, SessionRow, TokenRow, UserRow};
+use agent_teams_host::storage::tables::users::{LinkRow, SessionRow, TokenKind, TokenRow, UserRow};
 use agent_teams_host::storage::tables::{AgentRows, Rows, outcome_unknown, temporary};
 use agent_teams_host::storage::{MemoryTables, SqliteTables, Tables};
 use agent_teams_tests::clock::FakeClock;
@@ -58,6 +58,8 @@ contract! {
     a_write_happens_also_when_its_caller_leaves
     users_have_one_id_and_come_by_it
     tokens_are_listed_by_age_and_revoked_once
+    a_token_keeps_its_kind_and_its_conversation
+    sessions_are_listed_by_age_and_their_end_moves
     sessions_and_links_end_by_user_and_by_time
     conversations_belong_to_their_owner
     a_run_is_the_active_one_until_it_ends
@@ -74,9 +76,15 @@ fn user(id: &str) -> UserRow {
     UserRow { id: id.into(), automatic: false, created_ms: 1, disabled_ms: None }
 }
 
-fn token(id: &str, user: &str, created_ms: i64) -> TokenRow {
+pub fn token(id: &str, user: &str, created_ms: i64) -> TokenRow {
     let (id, user, name) = (id.into(), user.into(), "name".into());
-    TokenRow { id, user, name, hash: vec![1, 2], created_ms, last_used_ms: None, revoked_ms: None }
+    let (kind, thread) = (TokenKind::User, None);
+    TokenRow { id, user, kind, thread, name, hash: vec![1, 2], created_ms, last_used_ms: None, revoked_ms: None }
+}
+
+pub fn session(id: &str, user: &str, expires_ms: i64) -> SessionRow {
+    let (id, user) = (id.into(), user.into());
+    SessionRow { id, user, hash: vec![3], created_ms: 1, last_used_ms: None, expires_ms }
 }
 
 fn message(number: i64, id: &str, role: Role, text: &str) -> MessageRow {
@@ -170,14 +178,47 @@ async fn tokens_are_listed_by_age_and_revoked_once(tables: Subject) {
     assert_eq!(stored, TokenRow { last_used_ms: Some(20), revoked_ms: Some(30), ..token("t1", "ada", 5) });
 }
 
+async fn a_token_keeps_its_kind_and_its_conversation(tables: Subject) {
+    let rows = [
+        TokenRow { kind: TokenKind::Conversation, thread: Some("t".into()), ..token("1", "ada", 1) },
+        TokenRow { kind: TokenKind::Seat, thread: Some("t".into()), ..token("2", "ada", 2) },
+        TokenRow { kind: TokenKind::User, ..token("3", "ada", 3) },
+    ];
+    let inserted = rows.clone();
+    write(&tables, move |rows| {
+        rows.insert_user(&user("ada"))?;
+        inserted.iter().try_for_each(|token| rows.insert_token(token))
+    })
+    .await;
+    assert_eq!(tables.read(|rows| rows.tokens(Some("ada"))).unwrap(), rows);
+    assert_eq!(tables.read(|rows| rows.token("1")).unwrap().as_ref(), Some(&rows[0]));
+}
+
+async fn sessions_are_listed_by_age_and_their_end_moves(tables: Subject) {
+    let began = |id: &str, of: &str, created_ms| SessionRow { created_ms, ..session(id, of, 90) };
+    write(&tables, move |rows| {
+        rows.insert_user(&user("ada"))?;
+        rows.insert_user(&user("bo"))?;
+        for (id, of, at) in [("s2", "ada", 5), ("s1", "ada", 5), ("s3", "bo", 1)] {
+            rows.insert_session(&began(id, of, at))?;
+        }
+        rows.set_session_used("s1", 40, 95)?;
+        rows.set_session_used("none", 40, 95)
+    })
+    .await;
+    let used = SessionRow { last_used_ms: Some(40), expires_ms: 95, ..began("s1", "ada", 5) };
+    let of = |user: Option<&str>| tables.read(|rows| rows.sessions(user)).unwrap();
+    assert_eq!(of(None), [began("s3", "bo", 1), used.clone(), began("s2", "ada", 5)]);
+    assert_eq!(of(Some("ada")), [used.clone(), began("s2", "ada", 5)]);
+    assert_eq!(of(Some("cy")), []);
+    assert_eq!(tables.read(|rows| rows.session("s1")).unwrap(), Some(used));
+    // The end counts where it was moved to.
+    write(&tables, |rows| rows.delete_sessions_expired(90)).await;
+    let left: Vec<String> = of(None).into_iter().map(|session| session.id).collect();
+    assert_eq!(left, ["s1"]);
+}
+
 async fn sessions_and_links_end_by_user_and_by_time(tables: Subject) {
-    let session = |id: &str, user: &str, expires_ms| SessionRow {
-        id: id.into(),
-        user: user.into(),
-        hash: vec![3],
-        created_ms: 1,
-        expires_ms,
-    };
     let link =
         |id: &str, user: &str, expires_ms| LinkRow { id: id.into(), user: user.into(), hash: vec![4], expires_ms };
     write(&tables, move |rows| {
@@ -518,13 +559,17 @@ fn call(rows: &dyn Rows, (which, a, b): Call) -> anyhow::Result<String> {
         18 => show(rows.key(key, &other)),
         19 => show(rows.count_attempt(&id).and_then(|()| rows.run(&id))),
         20 => show(rows.thread_by_key(key)),
+        21 => show(rows.insert_session(&session(&id, &other, n))),
+        22 => show(rows.set_session_used(&id, n, n + 1)),
+        23 => show(rows.sessions((b > 1).then_some(&id))),
+        24 => show(rows.delete_sessions_expired(n)),
         _ => show(rows.set_open_question(key, Some(n))),
     }
 }
 
 #[test]
 fn both_backends_answer_random_transactions_alike() {
-    let calls = prop::collection::vec((0u8..22, 0u8..4, 0u8..4), 1..6);
+    let calls = prop::collection::vec((0u8..26, 0u8..4, 0u8..4), 1..6);
     let transactions = prop::collection::vec(calls, 1..40);
     let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     let checked = runner.run(&transactions, |transactions| {

@@ -83,10 +83,25 @@ impl UserRows for MemoryRows<'_> {
         Ok(self.look().users.sessions.get(id).cloned())
     }
 
+    fn sessions(&self, user: Option<&str>) -> anyhow::Result<Vec<SessionRow>> {
+        let of = |session: &&SessionRow| user.is_none_or(|user| session.user == user);
+        let mut sessions: Vec<SessionRow> = self.look().users.sessions.values().filter(of).cloned().collect();
+        sessions.sort_by_key(|session| session.created_ms);
+        Ok(sessions)
+    }
+
     fn insert_session(&self, session: &SessionRow) -> anyhow::Result<()> {
         let state = &mut self.change()?.users;
         state.check(&session.user, state.sessions.contains_key(&session.id))?;
         state.sessions.insert(session.id.clone(), session.clone());
+        Ok(())
+    }
+
+    fn set_session_used(&self, id: &str, at_ms: i64, expires_ms: i64) -> anyhow::Result<()> {
+        if let Some(session) = self.change()?.users.sessions.get_mut(id) {
+            session.last_used_ms = Some(at_ms);
+            session.expires_ms = expires_ms;
+        }
         Ok(())
     }
 

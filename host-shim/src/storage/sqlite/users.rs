@@ -1,15 +1,17 @@
 //! The tables of users in the database file.
 
+use rusqlite::types::Type;
 use rusqlite::{Row, params};
 
 use super::tables::SqliteRows;
-use crate::storage::tables::users::{LinkRow, SessionRow, TokenRow, UserRow, UserRows};
+use crate::storage::tables::users::{LinkRow, SessionRow, TokenKind, TokenRow, UserRow, UserRows};
 
 type Sql<T> = rusqlite::Result<T>;
 
 /// Migration steps of the module `users`, in order; a published one is never
 /// edited.
-pub(super) const STEPS: &[&str] = &["
+pub(super) const STEPS: &[&str] = &[
+    "
 CREATE TABLE users (
     id TEXT PRIMARY KEY,
     automatic INTEGER NOT NULL,
@@ -40,7 +42,13 @@ CREATE TABLE sign_in_links (
     hash BLOB NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT;
-"];
+",
+    "
+ALTER TABLE user_tokens ADD COLUMN kind TEXT NOT NULL DEFAULT 'user';
+ALTER TABLE user_tokens ADD COLUMN thread TEXT;
+ALTER TABLE user_sessions ADD COLUMN last_used_at INTEGER;
+",
+];
 
 const USER: &str = "id, automatic, created_at, disabled_at";
 
@@ -48,19 +56,31 @@ fn user_row(row: &Row<'_>) -> Sql<UserRow> {
     Ok(UserRow { id: row.get(0)?, automatic: row.get(1)?, created_ms: row.get(2)?, disabled_ms: row.get(3)? })
 }
 
-const TOKEN: &str = "id, user, name, hash, created_at, last_used_at, revoked_at";
+const TOKEN: &str = "id, user, kind, thread, name, hash, created_at, last_used_at, revoked_at";
 
 fn token_row(row: &Row<'_>) -> Sql<TokenRow> {
     Ok(TokenRow {
         id: row.get(0)?,
         user: row.get(1)?,
-        name: row.get(2)?,
-        hash: row.get(3)?,
-        created_ms: row.get(4)?,
-        last_used_ms: row.get(5)?,
-        revoked_ms: row.get(6)?,
+        kind: token_kind(row, 2)?,
+        thread: row.get(3)?,
+        name: row.get(4)?,
+        hash: row.get(5)?,
+        created_ms: row.get(6)?,
+        last_used_ms: row.get(7)?,
+        revoked_ms: row.get(8)?,
     })
 }
+
+/// A kind that this program does not know is damage: a newer program's tables
+/// are refused when they are opened.
+fn token_kind(row: &Row<'_>, column: usize) -> Sql<TokenKind> {
+    let text = row.get_ref(column)?.as_str()?;
+    let unknown = || format!("there is no kind of token {text:?}").into();
+    TokenKind::parse(text).ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, unknown()))
+}
+
+const SESSION: &str = "id, user, hash, created_at, last_used_at, expires_at";
 
 fn session_row(row: &Row<'_>) -> Sql<SessionRow> {
     Ok(SessionRow {
@@ -68,7 +88,8 @@ fn session_row(row: &Row<'_>) -> Sql<SessionRow> {
         user: row.get(1)?,
         hash: row.get(2)?,
         created_ms: row.get(3)?,
-        expires_ms: row.get(4)?,
+        last_used_ms: row.get(4)?,
+        expires_ms: row.get(5)?,
     })
 }
 
@@ -104,8 +125,10 @@ impl UserRows for SqliteRows<'_> {
     }
 
     fn insert_token(&self, t: &TokenRow) -> anyhow::Result<()> {
-        let sql = format!("INSERT INTO user_tokens ({TOKEN}) VALUES (?, ?, ?, ?, ?, ?, ?)");
-        self.set(&sql, params![t.id, t.user, t.name, t.hash, t.created_ms, t.last_used_ms, t.revoked_ms])
+        let sql = format!("INSERT INTO user_tokens ({TOKEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        let kind = t.kind.as_str();
+        let row = params![t.id, t.user, kind, t.thread, t.name, t.hash, t.created_ms, t.last_used_ms, t.revoked_ms];
+        self.set(&sql, row)
     }
 
     fn set_token_used(&self, id: &str, at_ms: i64) -> anyhow::Result<()> {
@@ -118,13 +141,22 @@ impl UserRows for SqliteRows<'_> {
     }
 
     fn session(&self, id: &str) -> anyhow::Result<Option<SessionRow>> {
-        let sql = "SELECT id, user, hash, created_at, expires_at FROM user_sessions WHERE id = ?";
-        self.one(sql, [id], session_row)
+        self.one(&format!("SELECT {SESSION} FROM user_sessions WHERE id = ?"), [id], session_row)
+    }
+
+    fn sessions(&self, user: Option<&str>) -> anyhow::Result<Vec<SessionRow>> {
+        let sql = format!("SELECT {SESSION} FROM user_sessions WHERE ?1 IS NULL OR user = ?1 ORDER BY created_at, id");
+        self.all(&sql, [user], session_row)
     }
 
     fn insert_session(&self, s: &SessionRow) -> anyhow::Result<()> {
-        let sql = "INSERT INTO user_sessions (id, user, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?)";
-        self.set(sql, params![s.id, s.user, s.hash, s.created_ms, s.expires_ms])
+        let sql = format!("INSERT INTO user_sessions ({SESSION}) VALUES (?, ?, ?, ?, ?, ?)");
+        self.set(&sql, params![s.id, s.user, s.hash, s.created_ms, s.last_used_ms, s.expires_ms])
+    }
+
+    fn set_session_used(&self, id: &str, at_ms: i64, expires_ms: i64) -> anyhow::Result<()> {
+        let sql = "UPDATE user_sessions SET last_used_at = ?, expires_at = ? WHERE id = ?";
+        self.set(sql, params![at_ms, expires_ms, id])
     }
 
     fn delete_session(&self, id: &str) -> anyhow::Result<()> {

@@ -1,6 +1,8 @@
 //! Users, their tokens, sessions and sign-in links. Times are milliseconds since
 //! 1970. Secrets are stored as their SHA-256 alone.
 
+use serde::{Deserialize, Serialize};
+
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRow {
@@ -21,6 +23,35 @@ impl UserRow {
     }
 }
 
+/// What a token is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenKind {
+    /// A program of the user calls the API.
+    #[default]
+    User,
+    /// Somebody acts in one conversation.
+    Conversation,
+    /// Somebody takes the place of one member.
+    Seat,
+}
+
+impl TokenKind {
+    /// How it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Conversation => "conversation",
+            Self::Seat => "seat",
+        }
+    }
+
+    /// The kind that is stored so.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::User, Self::Conversation, Self::Seat].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {
@@ -28,6 +59,10 @@ pub struct TokenRow {
     pub id: String,
     /// Whose it is.
     pub user: String,
+    /// What it is for.
+    pub kind: TokenKind,
+    /// The conversation to which it is bound. Absent: to none.
+    pub thread: Option<String>,
     /// For people.
     pub name: String,
     /// SHA-256 of the secret.
@@ -51,6 +86,8 @@ pub struct SessionRow {
     pub hash: Vec<u8>,
     /// When it began.
     pub created_ms: i64,
+    /// When its use was last noted. Absent: never.
+    pub last_used_ms: Option<i64>,
     /// When it ends.
     pub expires_ms: i64,
 }
@@ -93,13 +130,17 @@ pub trait UserRows {
 
     /// The session with this id, also an expired one.
     fn session(&self, id: &str) -> anyhow::Result<Option<SessionRow>>;
+    /// The sessions of one user, or of all, also expired ones; oldest first, then by id.
+    fn sessions(&self, user: Option<&str>) -> anyhow::Result<Vec<SessionRow>>;
     /// Adds a session.
     fn insert_session(&self, session: &SessionRow) -> anyhow::Result<()>;
+    /// Notes the use of a session, and moves its end.
+    fn set_session_used(&self, id: &str, at_ms: i64, expires_ms: i64) -> anyhow::Result<()>;
     /// Ends a session.
     fn delete_session(&self, id: &str) -> anyhow::Result<()>;
     /// Ends all sessions of a user.
     fn delete_sessions_of(&self, user: &str) -> anyhow::Result<()>;
-    /// Deletes the sessions that have expired at this time.
+    /// Deletes the sessions whose end was at this time or before.
     fn delete_sessions_expired(&self, at_ms: i64) -> anyhow::Result<()>;
 
     /// The link with this id, also an expired one.

@@ -1,5 +1,9 @@
-//! The operator's routes: who holds the slots, and ending one of those jobs.
-//! They tell ids, states and times of all users' jobs, and no texts.
+//! The operator's routes: who holds the slots, and ending one of those jobs;
+//! and in the files beside this one, who may sign in and how. They tell ids,
+//! states and times of all users' jobs, and no texts.
+
+pub(super) mod sessions;
+pub(super) mod users;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
@@ -9,7 +13,7 @@ use axum::response::Response;
 use super::actions::json_text;
 use super::auth::bearer;
 use super::calls::Turn;
-use super::json::{MAX_BODY, Unread};
+use super::json::{MAX_BODY, Unread, text_of};
 use super::{App, Problem};
 use crate::contract::TeamRef;
 
@@ -52,10 +56,7 @@ pub(super) async fn settle(
     body: Unread,
 ) -> Result<Response, Problem> {
     let members = body.members(MAX_BODY, &["owner", "team", "job"]).await?;
-    let text = |name: &str| {
-        let value = members.get(name).and_then(|value| value.as_str());
-        value.map(str::to_owned).ok_or_else(|| Problem::invalid("text_required", "Give ids as text.", name))
-    };
+    let text = |name: &str| text_of(&members, name);
     let (at, job) = (TeamRef { owner: text("owner")?, team: text("team")? }, text("job")?);
     let team = app.parts.team.clone();
     let answer = turn.run(async move { team.settle(&at, &job).await }).await?;
