@@ -375,9 +375,7 @@ mod tests {
     fn what_is_no_json_object_is_refused() {
         assert_eq!(refused("[]").0, "object_required");
         assert_eq!(refused("\"x\"").0, "object_required");
-        for text in
-            ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":\"\n\"}"]
-        {
+        for text in ["", "{", "{} {}", "{\"a\":}", "{a:1}", "{\"a\":NaN}", "\u{feff}{}", "{\"a\":\"\n\"}"] {
             assert_eq!(refused(text).0, "invalid_json", "{text}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));

@@ -33,8 +33,7 @@ fn a_large_board_is_removed_to_the_last_record(w: World) {
     for part in 0..27 {
         let mut lines = vec![json!({"type": "session", "id": "root"}).to_string()];
         lines.extend((1..=3).map(|n| line(part * 3 + n)));
-        let sent =
-            json!({"team_id": team.id, "part": part, "last": part == 26, "lines": lines.join("\n")});
+        let sent = json!({"team_id": team.id, "part": part, "last": part == 26, "lines": lines.join("\n")});
         let taken = w.action("ann", "import_tasks", sent).expect("taken");
         assert_eq!(taken["tasks"], json!((part + 1) * 3));
     }

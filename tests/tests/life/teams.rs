@@ -476,7 +476,8 @@ fn inst_7_a_newer_store_is_refused_by_naming_both_formats(w: World) {
 
 fn agents_that_do_not_exist_are_refused_with_those_that_do(w: World) {
     w.double.list_agents(&["agent-ada", "agent-cy"]);
-    let refusal = invalid(w.action("ann", "create", roster("c", &["ada", "bo"])), "agent_not_found", "members[1].agent");
+    let refusal =
+        invalid(w.action("ann", "create", roster("c", &["ada", "bo"])), "agent_not_found", "members[1].agent");
     assert!(refusal.message.contains("\"agent-bo\"") && refusal.message.contains("\"agent-cy\""), "{refusal:?}");
     assert_eq!(w.action("ann", "list", json!({})).expect("lists")["teams"], json!([]), "nothing was stored");
     w.double.list_agents(&["agent-ada", "agent-bo"]);

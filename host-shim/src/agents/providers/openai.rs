@@ -262,8 +262,12 @@ impl OpenAiModel {
             _ if too_long => Attempt::End(ModelError::ContextTooLong),
             408 | 409 | 425 | 429 | 500..=599 => Attempt::Retry(format!("status {status}{named}"), pause),
             400 | 422 if about_streaming(&text) => Attempt::NoStream(format!("status {status}{named}")),
-            401 | 403 => Attempt::End(ModelError::Refused(format!("status {status}{named}: the key is missing or wrong"))),
-            404 => Attempt::End(ModelError::Refused(format!("status 404{named}: no such model, or the base URL is wrong"))),
+            401 | 403 => {
+                Attempt::End(ModelError::Refused(format!("status {status}{named}: the key is missing or wrong")))
+            }
+            404 => {
+                Attempt::End(ModelError::Refused(format!("status 404{named}: no such model, or the base URL is wrong")))
+            }
             _ => Attempt::End(ModelError::Refused(format!("status {status}{named}"))),
         }
     }

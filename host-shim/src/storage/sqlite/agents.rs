@@ -12,7 +12,8 @@ type Sql<T> = rusqlite::Result<T>;
 
 /// Migration steps of the module `agents`, in order; a published one is never
 /// edited.
-pub(super) const STEPS: &[&str] = &["
+pub(super) const STEPS: &[&str] = &[
+    "
 CREATE TABLE agent_threads (
   key INTEGER PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -97,10 +98,12 @@ CREATE TABLE agent_approvals (
   decided_ms INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agent_approvals_run ON agent_approvals (run);
-", "
+",
+    "
 -- Whether the endpoint cut the reply with which the run ended.
 ALTER TABLE agent_runs ADD COLUMN cut INTEGER NOT NULL DEFAULT 0;
-"];
+",
+];
 
 const THREAD: &str = "key, owner, id, agent, title, created_ms, next_number, active_run, open_question";
 

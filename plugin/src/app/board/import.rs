@@ -243,7 +243,9 @@ impl Reader<'_, '_, '_, '_> {
                 let edge_bytes = self.import.edge_bytes.saturating_add(edges);
                 if edge_bytes > limits::IMPORTED_EDGE_BYTES {
                     let most = limits::IMPORTED_EDGE_BYTES;
-                    return Ok(Some(format!("blockers and write scopes of the log's tasks have more than {most} bytes")));
+                    return Ok(Some(format!(
+                        "blockers and write scopes of the log's tasks have more than {most} bytes"
+                    )));
                 }
                 self.import.edge_bytes = edge_bytes;
                 let stamp = Stamp { at: time.unwrap_or(self.now), author: Author::Import, run: None, source_seq: seq };

@@ -110,7 +110,8 @@ pub fn list_team_tasks(ctx: Ctx, args: &ListTeamTasks) -> Result<Value> {
         if left < limits::BOARD_EVENTS_WARN {
             reply["changesLeft"] = json!(left);
         }
-        if let Some(failure) = head.import.as_ref().filter(|i| i.shows_failure(&head)).and_then(|i| i.failure.as_ref()) {
+        if let Some(failure) = head.import.as_ref().filter(|i| i.shows_failure(&head)).and_then(|i| i.failure.as_ref())
+        {
             reply["failure"] = json!(text::excerpt(&failure.message, 500).0);
         }
         Ok(reply)

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::calling_member;
 use crate::app::Ctx;
 use crate::domain::error::{Error, Result};
-use crate::store::{TeamTx, keys};
 use crate::store::records::{CallMemo, Job, Member, V1};
+use crate::store::{TeamTx, keys};
 
 /// A mutating tool call that may be made.
 pub enum Call {

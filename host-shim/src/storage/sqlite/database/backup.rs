@@ -100,7 +100,9 @@ impl Partial {
 
 /// Removes unfinished copies of this target whose processes have ended.
 fn remove_abandoned(target: &Path) {
-    let (Some(folder), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else { return };
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let found = entry.file_name();

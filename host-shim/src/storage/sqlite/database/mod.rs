@@ -57,7 +57,8 @@ pub fn damaged(error: &rusqlite::Error) -> bool {
 }
 
 /// What is told of a damaged file, in place of SQLite's words.
-pub const DAMAGED: &str = "the database file is damaged; stop the server, run `agent-teams doctor --deep`, and restore a backup";
+pub const DAMAGED: &str =
+    "the database file is damaged; stop the server, run `agent-teams doctor --deep`, and restore a backup";
 
 /// Whether this error of a read or a write says that the database cannot do it
 /// now, so that the same may succeed later. Any other says something about the
