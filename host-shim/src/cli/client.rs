@@ -228,13 +228,14 @@ impl Client {
         let problem: Value = serde_json::from_str(&body).unwrap_or_default();
         let text = |name: &str| problem[name].as_str().map(str::to_owned);
         let code = text("code").unwrap_or_else(|| format!("http_{}", status.as_u16()));
-        let message = text("detail").or_else(|| text("title")).unwrap_or_else(|| explain(status));
-        let kind = text("kind").unwrap_or_default();
-        let exit = match kind.as_str() {
-            "unknown" => Exit::Unknown,
-            "unavailable" => Exit::Unreachable,
-            "" if status == StatusCode::SERVICE_UNAVAILABLE => Exit::Unreachable,
-            "" if status.is_server_error() && effect == Effect::Possible => Exit::Unknown,
+        // The server's own words for this are about the page.
+        let message = match status {
+            StatusCode::UNAUTHORIZED => explain(status),
+            _ => text("detail").or_else(|| text("title")).unwrap_or_else(|| explain(status)),
+        };
+        let exit = match status {
+            StatusCode::SERVICE_UNAVAILABLE => Exit::Unreachable,
+            _ if status.is_server_error() && effect == Effect::Possible => Exit::Unknown,
             _ => Exit::Refused,
         };
         Fail { exit, code, message, field: text("field") }
@@ -243,7 +244,7 @@ impl Client {
 
 fn explain(status: StatusCode) -> String {
     match status {
-        StatusCode::UNAUTHORIZED => "the server does not know this token; is it the server of this data folder?".into(),
+        StatusCode::UNAUTHORIZED => "the server does not know this token; set AGENT_TEAMS_TOKEN to a valid one (`tokens list`), or leave it and --server out for the server of this data folder".into(),
         status => format!("the server answered with {status}"),
     }
 }

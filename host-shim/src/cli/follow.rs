@@ -46,13 +46,25 @@ impl<'a> Follow<'a> {
             if let Some(revision) = self.revision {
                 payload["revision"] = revision.into();
             }
-            let answer = self.client.read("get", payload).await?;
+            let answer = self.client.read("get", payload).await.map_err(|fail| self.went_away(fail))?;
             if answer["unchanged"] != json!(true) {
                 self.revision = answer["team"]["revision"].as_u64();
                 return Ok(answer);
             }
             self.wait().await;
         }
+    }
+
+    /// A server that was there and is gone takes its work up again when it is
+    /// back: what was asked for is not lost.
+    fn went_away(&self, mut fail: Fail) -> Fail {
+        if self.revision.is_some() && fail.exit == Exit::Unreachable {
+            let team = &self.team;
+            fail.message.push_str(&format!(
+                "; the team's work is stored and continues when the server runs again: `agent-teams watch {team}`"
+            ));
+        }
+        fail
     }
 
     async fn wait(&mut self) {

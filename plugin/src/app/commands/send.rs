@@ -172,7 +172,8 @@ pub fn enqueue(team: &TeamTx, member: &Member, new: &NewRequest, now: u64) -> Re
         return Err(Error::limit(
             "request_limit",
             format!(
-                "This team has taken {} requests, which is its bound. Make a new team with the same members for more work.",
+                "This team has taken {} requests, which is its bound; it takes no more. Its owner can make a new team with the \
+                 same members. As a member: do the rest yourself, and say in your answer what is left.",
                 head.requests
             ),
         ));
