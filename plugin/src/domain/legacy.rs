@@ -305,7 +305,7 @@ fn jobs(document: &Document, members: &[Member], warnings: &mut Vec<String>) -> 
             ("result_message_id", &raw.result_message_id),
             ("source", &raw.source),
         ] {
-            id.iter().try_for_each(|id| check_host_id(&at(name), id))?;
+            id.iter().filter(|id| !id.is_empty()).try_for_each(|id| check_host_id(&at(name), id))?;
         }
         let parent = parents[i];
         if given[i].is_some() && parent.is_none() {

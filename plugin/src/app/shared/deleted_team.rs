@@ -2,6 +2,8 @@
 //! its records go afterwards, in bounded commits, by the call itself and by the
 //! sweeps of the worker.
 
+use alloc::string::String;
+
 use crate::domain::error::{Cause, Error, Result};
 use crate::domain::limits;
 use crate::host::Host;
@@ -53,7 +55,7 @@ fn remove(db: &Db, prefix: &str) -> Result<bool> {
 }
 
 /// The first team (owner, id) of which something is left.
-pub fn next(db: &Db) -> Result<Option<(alloc::string::String, alloc::string::String)>> {
+pub fn next(db: &Db) -> Result<Option<(String, String)>> {
     let first = db.scan_prefix(keys::gone(), 1)?;
     let Some((key, _)) = first.first() else { return Ok(None) };
     keys::gone_names(key).map(Some).ok_or_else(|| Error::damaged(key, "it names no team"))
