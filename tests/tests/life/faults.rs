@@ -7,6 +7,7 @@ use agent_teams_tests::harness::World;
 use serde_json::json;
 
 both!(
+    refusals_that_take_turns_disconnect_like_one_that_stays,
     lifecycle_9_a_lost_reply_to_start_is_one_run,
     lifecycle_9_what_never_arrived_is_sent_again_with_the_same_bytes,
     lifecycle_10_denied_while_running_disconnects_and_replaces_nothing,
@@ -403,4 +404,21 @@ fn a_cancelled_run_in_its_conversation_fails_the_job(w: World) {
     w.double.finish(&run, Turn::Cancelled);
     w.work();
     assert_eq!(w.job(&team, &job)["error"]["code"], "run_cancelled");
+}
+
+/// A host that cannot be reached says so in several ways.
+fn refusals_that_take_turns_disconnect_like_one_that_stays(w: World) {
+    let team = w.team("ann", &["ada", "bo"]);
+    w.double.fault(Method::Start, Some(team.thread(0)), 1, Effect::reply_lost());
+    for _ in 0..6 {
+        w.double.fault(Method::Find, Some(team.thread(0)), 1, Effect::timed_out());
+        w.double.fault(Method::Find, Some(team.thread(0)), 1, Effect::unavailable());
+    }
+    w.send(&team, 0, "r");
+    w.work();
+    for _ in 0..8 {
+        w.later(61_000);
+    }
+    assert!(!w.connected(&team), "after six in a row");
+    assert_eq!(w.view(&team)["team"]["connected"], json!(false));
 }
