@@ -96,7 +96,7 @@ impl People {
     pub async fn revoke_token(&self, id: &str) -> Result<(), Fail> {
         match self {
             Self::Server(client) => {
-                // What is no id names no token; and in a path it has no place.
+                // Anything else cannot be in a path, and names no token.
                 if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
                     return Err(UserError::NoToken(id.to_owned()).into());
                 }

@@ -104,8 +104,8 @@ pub(super) async fn agents(State(app): State<App>, caller: SignedIn) -> Json<Val
     Json(json!({ "agents": app.parts.agents.catalogue(caller.user()) }))
 }
 
-/// `GET /livez`: that the process answers. It asks nothing of the store, so that
-/// a full disk is no reason to start the process again.
+/// `GET /livez`: that the process answers. It asks nothing of the store: a full
+/// disk does not get better when the process is started again.
 pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }

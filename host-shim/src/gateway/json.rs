@@ -212,8 +212,8 @@ impl Reader<'_> {
                 let detail = "Text holds an unpaired surrogate escape, which is not a character; send valid Unicode.";
                 Problem::invalid("invalid_unicode", detail, field)
             }
-            // The reader's own words; they are no part of its interface, and a test
-            // sees when they change.
+            // The reader's own words: its interface does not promise them, and a
+            // test sees when they change.
             None if error.to_string().starts_with("recursion limit exceeded") => {
                 Problem::invalid("too_deep", "The body is nested too deep; at most 127 levels are read.", field)
             }

@@ -19,8 +19,8 @@ pub const SESSION_LONGEST_MS: i64 = 400 * DAY_MS;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How exact the use of a session is: one in steady use costs one write a day.
 const SESSION_STEP_MS: i64 = DAY_MS;
-/// How long an ended session is kept. It lets nobody in. But a clock that was
-/// set too far ahead is set back, and then the session has not ended at all.
+/// How long an ended session is kept; it cannot be used. A clock that was set too
+/// far ahead is set back, and then the session has not ended at all.
 const SESSION_KEPT_MS: i64 = 30 * DAY_MS;
 
 /// A new sign-in link. The secret belongs into the fragment of the address

@@ -15,6 +15,16 @@ pub struct DoubleRuns {
 }
 
 impl Double {
+    /// The host lists its agents: these. At first it does not list them.
+    pub fn list_agents(&self, names: &[&str]) {
+        self.inner().listed = Some(names.iter().map(|name| (*name).into()).collect());
+    }
+
+    /// What the host answers when it is asked for its agents.
+    pub(crate) fn listed(&self) -> Result<Vec<String>, guest::RunError> {
+        self.inner().listed.clone().ok_or_else(|| guest::RunError::Unsupported("this double lists no agents".into()))
+    }
+
     /// A capability of this user.
     pub fn capability(&self, owner: &str) -> host::Capability {
         let runs = DoubleRuns { double: self.clone(), owner: owner.into() };

@@ -107,16 +107,6 @@ impl Double {
         self.inner().revoked.remove(owner);
     }
 
-    /// The host lists its agents: these. At first it does not list them.
-    pub fn list_agents(&self, names: &[&str]) {
-        self.inner().listed = Some(names.iter().map(|name| (*name).into()).collect());
-    }
-
-    /// What the host answers when it is asked for its agents.
-    pub(crate) fn listed(&self) -> Result<Vec<String>> {
-        self.inner().listed.clone().ok_or_else(|| RunError::Unsupported("this double lists no agents".into()))
-    }
-
     /// The agent no longer exists.
     pub fn remove_agent(&self, agent: &str) {
         self.inner().gone_agents.insert(agent.into());

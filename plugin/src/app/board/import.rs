@@ -104,6 +104,7 @@ fn begin(board: &BoardTx, args: &ImportTasks, part: u32, digest: &str) -> Result
     // An import of which nothing was taken leaves the board as it was.
     let nothing = |i: &Import| i.taken() == 0;
     let empty = head.events == 0 && before.is_none_or(nothing);
+    let begins_anew = |i: &Import| part == 0 && i.failure.is_some() && nothing(i);
     if let Some(import) = before
         && part < import.parts
         && board.part(part)?.as_deref() == Some(digest)
@@ -112,7 +113,7 @@ fn begin(board: &BoardTx, args: &ImportTasks, part: u32, digest: &str) -> Result
         return Ok(None);
     }
     match before {
-        Some(import) if !import.done && !(part == 0 && import.failure.is_some() && nothing(import)) => {
+        Some(import) if !import.done && !begins_anew(import) => {
             if args.source.as_ref().is_some_and(|source| !import.source.is_empty() && *source != import.source) {
                 return Err(conflict("Another team's history is being imported into this board."));
             }

@@ -115,8 +115,13 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
     for (team, revision) in &touched {
         ctx.host.publish(ctx.owner(), &topic(team), *revision);
     }
-    // An authenticated mention reconnects its teams, also one that is told again
-    // since its first reply was lost.
+    reconnect(ctx, runs, &teams);
+    Ok(json!({"jobs": jobs}))
+}
+
+/// An authenticated mention reconnects its teams, also one that is told again
+/// since its first reply was lost.
+fn reconnect(ctx: Ctx, runs: &dyn Runs, teams: &[&str]) {
     for team in teams {
         if ctx.host.lookup(ctx.owner(), team).is_none()
             && let Err(error) = connection::ensure(ctx.host, ctx.owner(), team, runs)
@@ -124,7 +129,6 @@ pub fn dispatch(ctx: Ctx, mention: &Mention) -> Result<Value> {
             ctx.host.log(Level::Info, &format!("a mention could not connect team {team}: {}", error.code));
         }
     }
-    Ok(json!({"jobs": jobs}))
 }
 
 /// A reference with its place in the message.

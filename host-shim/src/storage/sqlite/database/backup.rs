@@ -75,7 +75,7 @@ impl Partial {
             .create_new(true)
             .open(&path)
             .with_context(|| format!("{} cannot be made", path.display()))?;
-        // Whoever can take this lock knows that nobody writes the file any more.
+        // While this lock is free, no process writes the file any more.
         let _ = file.try_lock();
         Ok(Self { path, file })
     }
