@@ -78,6 +78,7 @@ fn a_command_answers_alike_with_and_without_a_server() {
             of(&["users", "disable", "nobody"], 1),
             of(&["users", "disable", "../x"], 1),
             of(&["users", "sessions", "nobody"], 1),
+            of(&["users", "sessions", "Not An Id"], 1),
             of(&["users", "end-sessions", "nobody"], 1),
             of(&["tokens", "add", "nobody", "x"], 1),
             of(&["tokens", "add", "ada", ""], 1),

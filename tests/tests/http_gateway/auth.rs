@@ -24,7 +24,7 @@ const PROTECTED: [(&str, &str); 15] = [
 ];
 
 /// Routes for everybody who reaches the server.
-const OPEN: [(&str, &str); 6] = [
+const OPEN: [(&str, &str); 8] = [
     ("GET", "/"),
     ("GET", "/healthz"),
     ("GET", "/livez"),

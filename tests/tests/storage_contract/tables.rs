@@ -559,7 +559,7 @@ fn call(rows: &dyn Rows, (which, a, b): Call) -> anyhow::Result<String> {
         18 => show(rows.key(key, &other)),
         19 => show(rows.count_attempt(&id).and_then(|()| rows.run(&id))),
         20 => show(rows.thread_by_key(key)),
-        21 => show(rows.insert_session(&session(&id, &other, n))),
+        21 => show(rows.insert_session(&SessionRow { created_ms: 3 - n, ..session(&id, &other, n) })),
         22 => show(rows.set_session_used(&id, n, n + 1)),
         23 => show(rows.sessions((b > 1).then_some(&id))),
         24 => show(rows.delete_sessions_expired(n)),
