@@ -4,7 +4,7 @@
 use agent_teams_host::contract::EndedRun;
 use agent_teams_tests::both;
 use agent_teams_tests::double::{Call, Effect, Method, Turn};
-use agent_teams_tests::harness::{Team, World, code, invalid, refused};
+use agent_teams_tests::harness::{Team, World, invalid, refused};
 use serde_json::{Value, json};
 
 both!(
