@@ -75,14 +75,14 @@ fn a_command_answers_alike_with_and_without_a_server() {
         [
             of(&["users", "add", "Not An Id"], 1),
             of(&["users", "add", "ada"], 1),
-            of(&["users", "disable", "nobody"], 1),
+            of(&["users", "disable", "stranger"], 1),
             of(&["users", "disable", "../x"], 1),
-            of(&["users", "sessions", "nobody"], 1),
+            of(&["users", "sessions", "stranger"], 1),
             of(&["users", "sessions", "Not An Id"], 1),
-            of(&["users", "end-sessions", "nobody"], 1),
-            of(&["tokens", "add", "nobody", "x"], 1),
+            of(&["users", "end-sessions", "stranger"], 1),
+            of(&["tokens", "add", "stranger", "x"], 1),
             of(&["tokens", "add", "ada", ""], 1),
-            of(&["tokens", "list", "nobody"], 1),
+            of(&["tokens", "list", "stranger"], 1),
             of(&["tokens", "revoke", "none"], 1),
             of(&["tokens", "revoke", "a/b"], 1),
             of(&["--server", "http://127.0.0.1:1", "users", "list"], 2),
@@ -103,7 +103,7 @@ fn a_command_answers_alike_with_and_without_a_server() {
 
     let _server = folder.serve();
     assert_eq!((refused(&folder), lists(&folder)), (without, listed));
-    assert_eq!(folder.json(&["users", "link", "nobody"]).refused(1)["code"], "no_user");
+    assert_eq!(folder.json(&["users", "link", "stranger"]).refused(1)["code"], "no_user");
     // Who cannot read the operator's secret is told that.
     let private = folder.path().join("operator-token");
     std::fs::remove_file(&private).expect("removed");

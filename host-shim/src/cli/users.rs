@@ -34,7 +34,7 @@ enum Command {
     List,
     /// Print an address with which this user signs in once, within ten minutes. Needs a running server.
     #[command(
-        after_help = "Earlier links of the user that were not used end. Give the address to this user alone: whoever opens it\nfirst is signed in.\n\nExample:\n  agent-teams users link ada"
+        after_help = "Earlier links of the user that were not used end. Give the address to this user alone: the first browser\nthat opens it is signed in.\n\nExample:\n  agent-teams users link ada"
     )]
     Link { user: String },
     /// List the sessions of browsers that are signed in.
@@ -106,7 +106,7 @@ fn users(all: &[User], output: &Output) -> String {
 
 fn sessions(all: &[Session], output: &Output) -> String {
     if all.is_empty() {
-        return "Nobody is signed in.".into();
+        return "No browser is signed in.".into();
     }
     let row = |session: &Session| {
         [

@@ -40,7 +40,7 @@ impl Fixture {
     async fn session(&self, user: &str) -> NewSession {
         self.users.redeem(&self.users.sign_in_link(user).await.unwrap().secret).await.unwrap()
     }
-    /// Waits until everything is written that nobody waits for.
+    /// Waits until the writes that run in the background are done.
     async fn noted(&self) {
         self.users.tables.write(|_| Ok(())).await.unwrap();
     }

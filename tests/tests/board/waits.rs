@@ -225,8 +225,8 @@ fn with_every_slot_taken_and_jobs_queued_waiting_is_in_vain() {
     }
     world.work();
     let park = parked(wait(&board, 0, json!(60_000)).expect("both slots are taken, and nobody waits for one"));
-    // Another owner's request finds no slot. Whoever holds one is not told, since
-    // that is another owner's affair, and sees it at the next look.
+    // Another owner's request finds no slot. The teams that hold slots are not
+    // signalled, since their owner must not see it; a wait checks by itself.
     let other = world.team("bob", &["x", "y"]);
     world.send(&other, 0, "theirs");
     assert!(!woken(&board, &park));

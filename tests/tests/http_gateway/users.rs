@@ -91,8 +91,8 @@ async fn a_user_whom_the_operator_disables_is_out_at_once_and_its_teams_lose_the
     assert_eq!(s.me(|r| r.header("cookie", &cookie)).await, 401, "an ended session stays ended");
     assert_eq!(s.team.forgotten.lock().unwrap().len(), 1, "nothing is taken from a user who is let in");
 
-    let nobody = s.operator_post("users/nobody", json!({ "enabled": false })).await;
-    assert_eq!(refused(&nobody), refusal(404, "no_user", "user"));
+    let stranger = s.operator_post("users/stranger", json!({ "enabled": false })).await;
+    assert_eq!(refused(&stranger), refusal(404, "no_user", "user"));
     assert_eq!(s.team.forgotten.lock().unwrap().len(), 1);
     for body in [json!({}), json!({ "enabled": "no" })] {
         assert_eq!(refused(&s.operator_post("users/ann", body).await), refusal(400, "boolean_required", "enabled"));
@@ -124,13 +124,13 @@ async fn a_tokens_secret_is_told_once_and_never_listed() {
     }
     assert_eq!(s.me(|r| r.bearer(secret)).await, 401);
 
-    assert_eq!(refused(&s.operator_get("tokens?user=nobody").await), refusal(404, "no_user", "user"));
+    assert_eq!(refused(&s.operator_get("tokens?user=stranger").await), refusal(404, "no_user", "user"));
     assert_eq!(refused(&s.operator_get("tokens?name=x").await), refusal(400, "invalid_query", ""));
     assert_eq!(refused(&s.operator_post("tokens/none/revoke", json!({})).await), refusal(404, "no_token", "id"));
     for (body, refusal) in [
         (json!({ "user": "ann", "name": "" }), refusal(400, "bad_token_name", "name")),
         (json!({ "user": "ann" }), refusal(400, "text_required", "name")),
-        (json!({ "user": "nobody", "name": "x" }), refusal(404, "no_user", "user")),
+        (json!({ "user": "stranger", "name": "x" }), refusal(404, "no_user", "user")),
     ] {
         assert_eq!(refused(&s.operator_post("tokens", body).await), refusal);
     }
@@ -162,9 +162,9 @@ async fn the_operator_sees_all_sessions_and_ends_one_or_those_of_a_user() {
     for (cookie, status) in [(&one, 401), (&two, 401), (&bob, 200)] {
         assert_eq!(s.me(|r| r.header("cookie", cookie)).await, status);
     }
-    assert_eq!(refused(&s.operator_get("sessions?user=nobody").await), refusal(404, "no_user", "user"));
-    let nobody = s.operator_post("sessions/end", json!({ "user": "nobody" })).await;
-    assert_eq!(refused(&nobody), refusal(404, "no_user", "user"));
+    assert_eq!(refused(&s.operator_get("sessions?user=stranger").await), refusal(404, "no_user", "user"));
+    let stranger = s.operator_post("sessions/end", json!({ "user": "stranger" })).await;
+    assert_eq!(refused(&stranger), refusal(404, "no_user", "user"));
     for body in [json!({}), json!({ "id": "x", "user": "bob" })] {
         let answer = s.operator_post("sessions/end", body).await;
         assert_eq!(refused(&answer), refusal(400, "one_member_required", "id"));

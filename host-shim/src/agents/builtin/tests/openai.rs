@@ -331,7 +331,7 @@ async fn a_refusal_carries_the_endpoints_own_words_for_it() {
     assert_eq!(why.code, "provider_refused");
     let words = "(code unsupported_parameter, type invalid_request_error, param max_tokens)";
     assert_eq!(why.text, format!("provider_refused: status 400 {words}"));
-    // "Upstream" is no word about streams: it is asked once.
+    // "Upstream" does not mean streaming, so the request is sent once.
     let odd = json!({"message": "upstream error", "code": "a b", "type": "x".repeat(65), "param": ["y"]});
     let (url, count) = serve(error(odd)).await;
     let (run, _) = Host::open(&url, "").run("h", "hi").await;

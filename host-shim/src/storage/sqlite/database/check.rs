@@ -12,7 +12,7 @@ const FAULTS: u32 = 20;
 
 /// What is wrong with the database file at `path`, of this or of another
 /// process: nothing, or up to twenty lines. It reads the whole file on one
-/// snapshot, while writers go on, and changes nothing. Blocks until it is done.
+/// snapshot, while others write, and changes nothing. Blocks until it is done.
 ///
 /// # Errors
 /// The file is missing, is not ours, or cannot be read at all.
